@@ -1,0 +1,171 @@
+//! Every way in which a request can make no sense, each naming the entry, what was expected and what was found.
+
+use std::fmt;
+
+/// Where in a vector or a matrix an offending entry stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Entry {
+    /// Entry of a vector.
+    Index(usize),
+    /// Entry of a matrix.
+    RowColumn(usize, usize),
+}
+
+impl fmt::Display for Entry {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Entry::Index(index) => write!(formatter, "[{index}]"),
+            Entry::RowColumn(row, column) => write!(formatter, "[{row}, {column}]"),
+        }
+    }
+}
+
+/// A request that makes no sense, and what to try instead.
+///
+/// Ending early (a stopped call, a flow that blows up) is not an error: such calls return what they
+/// reached together with the reason they stopped.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Two sizes that must agree do not.
+    #[error("{what}: expected size {expected}, found {found}")]
+    Size {
+        /// The object and the side of it that is wrong.
+        what: &'static str,
+        /// The size that the other arguments ask for.
+        expected: usize,
+        /// The size that was handed in.
+        found: usize,
+    },
+
+    /// Something that must have at least one element has none.
+    #[error("{what} is empty: at least one is needed")]
+    Empty {
+        /// The empty object.
+        what: &'static str,
+    },
+
+    /// An entry is NaN or infinite.
+    #[error("{what}{entry} is {value}: every entry must be a finite number")]
+    NotFinite {
+        /// The object that holds the entry.
+        what: &'static str,
+        /// Where the entry stands.
+        entry: Entry,
+        /// The entry.
+        value: f64,
+    },
+
+    /// A matrix that must be symmetric is not.
+    #[error(
+        "{what} is not symmetric: entry [{row}, {column}] is {upper} but [{column}, {row}] is {lower}; \
+         average the two, (M + Mᵀ)/2, if the difference is rounding"
+    )]
+    NotSymmetric {
+        /// The matrix.
+        what: &'static str,
+        /// Row of the entry above the diagonal.
+        row: usize,
+        /// Column of the entry above the diagonal.
+        column: usize,
+        /// The entry above the diagonal.
+        upper: f64,
+        /// Its mirror image.
+        lower: f64,
+    },
+
+    /// A covariance has a negative eigenvalue.
+    #[error(
+        "{what} is not positive semi-definite: its smallest eigenvalue is {eigenvalue:e}, \
+         below the rounding allowance {allowance:e}"
+    )]
+    Indefinite {
+        /// The matrix.
+        what: &'static str,
+        /// Its smallest eigenvalue.
+        eigenvalue: f64,
+        /// Eigenvalues above this are taken for zero.
+        allowance: f64,
+    },
+
+    /// A matrix that must have an inverse has none.
+    #[error("{what} is singular (smallest eigenvalue {eigenvalue:e}): an invertible matrix is needed here")]
+    Singular {
+        /// The matrix.
+        what: &'static str,
+        /// Its smallest eigenvalue.
+        eigenvalue: f64,
+    },
+
+    /// A number is outside the range it must lie in.
+    #[error("{what} is {value}: expected {expected}")]
+    OutOfRange {
+        /// The name of the number.
+        what: &'static str,
+        /// The number.
+        value: f64,
+        /// The range in words.
+        expected: &'static str,
+    },
+
+    /// A weight of a mixture or of a weighted prompt is not a positive number.
+    #[error("weight[{index}] is {value}: weights must be positive and finite; leave out what has no weight")]
+    Weight {
+        /// Position of the weight.
+        index: usize,
+        /// The weight.
+        value: f64,
+    },
+
+    /// A prompt length is not a whole number of tokens in the supported range.
+    #[error("prompt length {found}: expected a whole number of tokens from {minimum} to 1000000000000")]
+    PromptLength {
+        /// The smallest length that makes sense for the call.
+        minimum: u64,
+        /// The length asked for.
+        found: f64,
+    },
+
+    /// The log-partition function is infinite at this tilt.
+    #[error("the log-partition of the {family} is infinite at this tilt: it needs {bound}, found {found}")]
+    OutsideDomain {
+        /// The family of measures.
+        family: &'static str,
+        /// The bound that the tilt violates.
+        bound: String,
+        /// What the tilt has instead.
+        found: String,
+    },
+
+    /// A result is too large for a double.
+    #[error("{what} overflows double precision: scale the tokens, the query or the matrices down")]
+    Overflow {
+        /// What overflowed.
+        what: &'static str,
+    },
+
+    /// A closure handed in by the user returned something that is not a finite number.
+    #[error("the user's {what} returned {value} at tilt {tilt:?}: a finite number is needed there")]
+    UserFunction {
+        /// Which closure.
+        what: &'static str,
+        /// What it returned.
+        value: f64,
+        /// Where it was asked.
+        tilt: Vec<f64>,
+    },
+
+    /// This family of measures cannot do what was asked.
+    #[error("{family}: {operation} is not available; {remedy}")]
+    Unsupported {
+        /// The family of measures.
+        family: &'static str,
+        /// What was asked.
+        operation: &'static str,
+        /// What to try.
+        remedy: &'static str,
+    },
+}
+
+/// Shorthand for results of this crate.
+pub type Result<T> = std::result::Result<T, Error>;

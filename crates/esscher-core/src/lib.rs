@@ -1,0 +1,25 @@
+#![doc = include_str!("guide.md")]
+// A panic reachable from a public function is a bug; tests may panic.
+#![cfg_attr(
+    not(test),
+    warn(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::unreachable)
+)]
+
+pub mod accuracy;
+pub mod attention;
+pub mod error;
+pub mod layers;
+pub mod measure;
+pub mod monitor;
+pub mod numerics;
+pub mod prompt;
+pub mod softmax_weights;
+
+pub use accuracy::{Accuracy, Estimate};
+pub use error::{Error, Result};
+pub use faer::{Mat, MatRef, mat};
+pub use monitor::{Completion, Monitor, Unwatched};
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct ReadmeExamples;

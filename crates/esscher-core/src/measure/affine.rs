@@ -1,0 +1,118 @@
+//! Push-forward of a measure by an affine map: the law of Az + b has Λ(t) = ⟨t, b⟩ + Λ_z(Aᵀt).
+
+use super::{Gaussian, GaussianComponent, Law, Measure, Radial, check_sampling, check_tilt};
+use crate::error::Result;
+use crate::numerics::{Stream, check, linalg};
+use faer::{Mat, MatRef};
+use std::sync::Arc;
+
+/// The law of A z + b for z of a given law.
+///
+/// ```
+/// use esscher_core::measure::{Affine, Measure, Rademacher};
+/// use esscher_core::mat;
+/// use std::sync::Arc;
+/// let signs = Arc::new(Rademacher::new(1)?);
+/// let tokens = Affine::new(mat![[3.0]].as_ref(), &[1.0], signs)?; // −2 or 4
+/// assert_eq!(tokens.mean()?, [1.0]);
+/// # Ok::<(), esscher_core::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Affine {
+    matrix: Mat<f64>,
+    shift: Vec<f64>,
+    base: Law,
+}
+
+impl Affine {
+    /// The law of `matrix` · z + `shift`.
+    pub fn new(matrix: MatRef<'_, f64>, shift: &[f64], base: Law) -> Result<Self> {
+        check::not_empty("the shift", shift.len())?;
+        check::size("the matrix (columns)", base.dimension(), matrix.ncols())?;
+        check::size("the matrix (rows)", shift.len(), matrix.nrows())?;
+        check::finite_matrix("matrix", matrix)?;
+        check::finite_vector("shift", shift)?;
+        Ok(Affine { matrix: matrix.to_owned(), shift: shift.to_vec(), base })
+    }
+
+    /// The law of `factor` · z.
+    pub fn scaled(factor: f64, base: Law) -> Result<Self> {
+        let dimension = base.dimension();
+        let matrix = Mat::from_fn(dimension, dimension, |i, j| if i == j { factor } else { 0.0 });
+        Affine::new(matrix.as_ref(), &vec![0.0; dimension], base)
+    }
+
+    /// Aᵀt, the tilt of the base that this tilt amounts to.
+    fn base_tilt(&self, tilt: &[f64]) -> Result<Vec<f64>> {
+        check_tilt(self.dimension(), tilt)?;
+        check::finite_result(
+            "the tilt of the base measure",
+            linalg::apply_transpose(self.matrix.as_ref(), tilt),
+        )
+    }
+
+    fn push(&self, vector: &[f64]) -> Vec<f64> {
+        linalg::sum(&self.shift, &linalg::apply(self.matrix.as_ref(), vector))
+    }
+}
+
+impl Measure for Affine {
+    fn family(&self) -> &'static str {
+        "affine push-forward"
+    }
+
+    fn dimension(&self) -> usize {
+        self.shift.len()
+    }
+
+    fn log_partition(&self, tilt: &[f64]) -> Result<f64> {
+        let value = self.base.log_partition(&self.base_tilt(tilt)?)? + linalg::dot(tilt, &self.shift);
+        check::finite_number("the log-partition", value)
+    }
+
+    fn tilted_mean(&self, tilt: &[f64]) -> Result<Vec<f64>> {
+        let mean = self.base.tilted_mean(&self.base_tilt(tilt)?)?;
+        check::finite_result("the tilted mean", self.push(&mean))
+    }
+
+    fn tilted_covariance(&self, tilt: &[f64]) -> Result<Mat<f64>> {
+        let covariance = self.base.tilted_covariance(&self.base_tilt(tilt)?)?;
+        check::finite_matrix_result(
+            "the tilted covariance",
+            &self.matrix * covariance * self.matrix.transpose(),
+        )
+    }
+
+    fn sample_tilted(&self, tilt: &[f64], stream: &mut Stream, tokens: &mut [f64]) -> Result<()> {
+        check_sampling(self.dimension(), tilt, tokens)?;
+        let base_tilt = self.base_tilt(tilt)?;
+        let mut base_tokens = vec![0.0; tokens.len() / self.dimension() * self.base.dimension()];
+        self.base.sample_tilted(&base_tilt, stream, &mut base_tokens)?;
+        for (token, base_token) in
+            tokens.chunks_exact_mut(self.dimension()).zip(base_tokens.chunks_exact(self.base.dimension()))
+        {
+            token.copy_from_slice(&self.push(base_token));
+        }
+        Ok(())
+    }
+
+    fn tilted(&self, tilt: &[f64]) -> Result<Law> {
+        let base = self.base.tilted(&self.base_tilt(tilt)?)?;
+        Ok(Arc::new(Affine { base, ..self.clone() }))
+    }
+
+    fn as_gaussian_mixture(&self) -> Option<Vec<GaussianComponent>> {
+        let push = |component: GaussianComponent| {
+            let covariance = &self.matrix * component.gaussian.covariance_matrix() * self.matrix.transpose();
+            let mean = self.push(component.gaussian.mean_vector());
+            let gaussian = Gaussian::new(&mean, linalg::symmetric_part(covariance.as_ref()).as_ref()).ok()?;
+            Some(GaussianComponent { weight: component.weight, gaussian })
+        };
+        self.base.as_gaussian_mixture()?.into_iter().map(push).collect()
+    }
+
+    fn as_radial(&self) -> Option<Radial> {
+        let Radial { centre, root, radius } = self.base.as_radial()?;
+        Some(Radial { centre: self.push(&centre), root: &self.matrix * root, radius })
+    }
+}

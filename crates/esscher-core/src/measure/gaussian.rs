@@ -1,0 +1,132 @@
+//! Gaussian N(m, G): Λ(θ) = ⟨θ, m⟩ + θᵀGθ/2, the one family whose attention is linear in the query.
+
+use super::{GaussianComponent, Law, Measure, Radial, check_sampling, check_tilt};
+use crate::error::{Error, Result};
+use crate::numerics::radius::RadiusLaw;
+use crate::numerics::{Stream, check, linalg};
+use faer::{Mat, MatRef};
+use std::sync::Arc;
+
+/// The normal law N(m, G); G may be singular, even zero (an atom at m).
+///
+/// Tilting moves the mean and keeps the covariance: N(m, G) tilted by θ is N(m + Gθ, G).
+///
+/// ```
+/// use esscher_core::measure::{Gaussian, Measure};
+/// use esscher_core::mat;
+/// let tokens = Gaussian::new(&[1.0, 0.0], mat![[2.0, 0.5], [0.5, 1.0]].as_ref())?;
+/// assert_eq!(tokens.tilted_mean(&[1.0, 1.0])?, [3.5, 1.5]);
+/// # Ok::<(), esscher_core::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Gaussian {
+    mean: Vec<f64>,
+    covariance: Mat<f64>,
+    /// d × rank matrix R with R Rᵀ = G.
+    root: Mat<f64>,
+}
+
+impl Gaussian {
+    /// N(mean, covariance).
+    ///
+    /// # Errors
+    /// [`Error::Size`], [`Error::NotFinite`], [`Error::NotSymmetric`] and [`Error::Indefinite`] name the
+    /// offending entry or eigenvalue; asymmetry and negative eigenvalues at rounding level are absorbed.
+    pub fn new(mean: &[f64], covariance: MatRef<'_, f64>) -> Result<Self> {
+        check::not_empty("the mean of a Gaussian", mean.len())?;
+        check::finite_vector("mean", mean)?;
+        check::size("covariance (rows)", mean.len(), covariance.nrows())?;
+        check::size("covariance (columns)", mean.len(), covariance.ncols())?;
+        let covariance = check::symmetric("covariance", covariance)?;
+        let eigen = linalg::SymmetricEigen::new("covariance", covariance.as_ref())?;
+        let allowance = check::eigenvalue_allowance(covariance.as_ref());
+        if eigen.values[0] < -allowance {
+            return Err(Error::Indefinite { what: "covariance", eigenvalue: eigen.values[0], allowance });
+        }
+        let first = eigen.values.iter().take_while(|&&value| value <= allowance).count();
+        let root = Mat::from_fn(mean.len(), mean.len() - first, |i, j| {
+            eigen.vectors[(i, first + j)] * eigen.values[first + j].sqrt()
+        });
+        Ok(Gaussian { mean: mean.to_vec(), covariance, root })
+    }
+
+    /// N(0, I) in dimension d.
+    pub fn standard(dimension: usize) -> Result<Self> {
+        Gaussian::centred(linalg::identity(dimension).as_ref())
+    }
+
+    /// N(0, covariance).
+    pub fn centred(covariance: MatRef<'_, f64>) -> Result<Self> {
+        Gaussian::new(&vec![0.0; covariance.nrows()], covariance)
+    }
+
+    /// m.
+    pub fn mean_vector(&self) -> &[f64] {
+        &self.mean
+    }
+
+    /// G.
+    pub fn covariance_matrix(&self) -> MatRef<'_, f64> {
+        self.covariance.as_ref()
+    }
+
+    /// A d × rank matrix R with R Rᵀ = G.
+    pub fn root(&self) -> MatRef<'_, f64> {
+        self.root.as_ref()
+    }
+}
+
+impl Measure for Gaussian {
+    fn family(&self) -> &'static str {
+        "Gaussian"
+    }
+
+    fn dimension(&self) -> usize {
+        self.mean.len()
+    }
+
+    fn log_partition(&self, tilt: &[f64]) -> Result<f64> {
+        check_tilt(self.dimension(), tilt)?;
+        let whitened = linalg::apply_transpose(self.root.as_ref(), tilt);
+        let value = linalg::dot(tilt, &self.mean) + 0.5 * linalg::squared_norm(&whitened);
+        check::finite_number("the log-partition", value)
+    }
+
+    fn tilted_mean(&self, tilt: &[f64]) -> Result<Vec<f64>> {
+        check_tilt(self.dimension(), tilt)?;
+        let shift = linalg::apply(self.covariance.as_ref(), tilt);
+        check::finite_result("the tilted mean", linalg::sum(&self.mean, &shift))
+    }
+
+    fn tilted_covariance(&self, tilt: &[f64]) -> Result<Mat<f64>> {
+        check_tilt(self.dimension(), tilt)?;
+        Ok(self.covariance.clone())
+    }
+
+    fn sample_tilted(&self, tilt: &[f64], stream: &mut Stream, tokens: &mut [f64]) -> Result<()> {
+        check_sampling(self.dimension(), tilt, tokens)?;
+        let mean = self.tilted_mean(tilt)?;
+        let mut normals = vec![0.0; self.root.ncols()];
+        for token in tokens.chunks_exact_mut(mean.len()) {
+            normals.fill_with(|| stream.normal());
+            token.copy_from_slice(&linalg::sum(&mean, &linalg::apply(self.root.as_ref(), &normals)));
+        }
+        Ok(())
+    }
+
+    fn tilted(&self, tilt: &[f64]) -> Result<Law> {
+        Ok(Arc::new(Gaussian { mean: self.tilted_mean(tilt)?, ..self.clone() }))
+    }
+
+    fn as_gaussian_mixture(&self) -> Option<Vec<GaussianComponent>> {
+        Some(vec![GaussianComponent { weight: 1.0, gaussian: self.clone() }])
+    }
+
+    fn as_radial(&self) -> Option<Radial> {
+        Some(Radial {
+            centre: self.mean.clone(),
+            root: self.root.clone(),
+            radius: RadiusLaw::Chi { degrees: self.root.ncols() },
+        })
+    }
+}

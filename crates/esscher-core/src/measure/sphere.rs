@@ -1,0 +1,147 @@
+//! Uniform sphere of radius r: Λ is a Bessel function of r|θ|, the tilted measure is von Mises–Fisher.
+
+use super::{Law, Measure, Radial, Tilted, check_sampling, check_tilt};
+use crate::error::Result;
+use crate::numerics::bessel::SphereFunctions;
+use crate::numerics::radius::RadiusLaw;
+use crate::numerics::{Stream, check, linalg};
+use faer::Mat;
+use std::sync::Arc;
+
+/// The uniform law on the sphere {|z| = r} of Rᵈ.
+///
+/// With x = r|θ| and ρ = I_{d/2}(x)/I_{d/2−1}(x): Λ = ln[Γ(d/2)(2/x)^{d/2−1} I_{d/2−1}(x)], tilted mean
+/// rρ θ/|θ|, tilted variance r²ρ′ along θ and r²ρ/x across it.
+///
+/// ```
+/// use esscher_core::measure::{Measure, Sphere};
+/// let tokens = Sphere::new(3, 2.0)?;
+/// let mean = tokens.tilted_mean(&[0.0, 0.5, 0.0])?;
+/// assert!((mean[1] - 2.0 * (1.0 / 1f64.tanh() - 1.0)).abs() < 1e-14);
+/// # Ok::<(), esscher_core::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Sphere {
+    dimension: usize,
+    radius: f64,
+}
+
+impl Sphere {
+    /// The sphere of this radius in dimension d ≥ 1 (in dimension 1: the two points ±r).
+    pub fn new(dimension: usize, radius: f64) -> Result<Self> {
+        check::not_empty("the dimension of the measure", dimension)?;
+        check::positive("the radius of a sphere", radius)?;
+        Ok(Sphere { dimension, radius })
+    }
+
+    /// |θ|, θ/|θ| (any direction at θ = 0) and the Bessel functions at r|θ|.
+    fn along(&self, tilt: &[f64]) -> Result<(Vec<f64>, SphereFunctions)> {
+        check_tilt(self.dimension, tilt)?;
+        let largest = tilt.iter().fold(0.0, |size: f64, entry| size.max(entry.abs()));
+        let mut direction = vec![0.0; self.dimension];
+        let mut length = 0.0;
+        if largest > 0.0 {
+            let scaled: Vec<f64> = tilt.iter().map(|entry| entry / largest).collect();
+            let norm = linalg::squared_norm(&scaled).sqrt();
+            length = largest * norm;
+            direction = scaled.iter().map(|entry| entry / norm).collect();
+        } else {
+            direction[0] = 1.0;
+        }
+        let argument = check::finite_number("radius times tilt", self.radius * length)?;
+        Ok((direction, SphereFunctions::new(self.dimension, argument)))
+    }
+}
+
+impl Measure for Sphere {
+    fn family(&self) -> &'static str {
+        "uniform sphere"
+    }
+
+    fn dimension(&self) -> usize {
+        self.dimension
+    }
+
+    fn log_partition(&self, tilt: &[f64]) -> Result<f64> {
+        check::finite_number("the log-partition", self.along(tilt)?.1.log_partition)
+    }
+
+    fn tilted_mean(&self, tilt: &[f64]) -> Result<Vec<f64>> {
+        let (direction, functions) = self.along(tilt)?;
+        Ok(direction.iter().map(|entry| self.radius * functions.ratio * entry).collect())
+    }
+
+    fn tilted_covariance(&self, tilt: &[f64]) -> Result<Mat<f64>> {
+        let (direction, functions) = self.along(tilt)?;
+        let square = self.radius * self.radius;
+        let across = functions.ratio_over_argument;
+        let mut covariance =
+            Mat::from_fn(self.dimension, self.dimension, |i, j| if i == j { square * across } else { 0.0 });
+        linalg::add_outer(
+            &mut covariance,
+            square * (functions.ratio_derivative - across),
+            &direction,
+            &direction,
+        );
+        check::finite_matrix_result("the tilted covariance", covariance)
+    }
+
+    fn sample_tilted(&self, tilt: &[f64], stream: &mut Stream, tokens: &mut [f64]) -> Result<()> {
+        check_sampling(self.dimension, tilt, tokens)?;
+        let (direction, _) = self.along(tilt)?;
+        let concentration = self.radius * linalg::dot(tilt, &direction);
+        for token in tokens.chunks_exact_mut(self.dimension) {
+            let drop = drop_below_pole(self.dimension, concentration, stream);
+            // A uniform direction across θ, from a normal vector with its θ part removed.
+            token.fill_with(|| stream.normal());
+            let along = linalg::dot(token, &direction);
+            linalg::add_scaled(token, -along, &direction);
+            let norm = linalg::squared_norm(token).sqrt();
+            let width = if norm > 0.0 { (drop * (2.0 - drop)).sqrt() / norm } else { 0.0 };
+            for (entry, axis) in token.iter_mut().zip(&direction) {
+                *entry = self.radius * (width * *entry + (1.0 - drop) * axis);
+            }
+        }
+        Ok(())
+    }
+
+    fn tilted(&self, tilt: &[f64]) -> Result<Law> {
+        Ok(Arc::new(Tilted::new(Arc::new(self.clone()), tilt)?))
+    }
+
+    fn as_radial(&self) -> Option<Radial> {
+        Some(Radial {
+            centre: vec![0.0; self.dimension],
+            root: linalg::identity(self.dimension),
+            radius: RadiusLaw::Fixed { radius: self.radius },
+        })
+    }
+}
+
+/// 1 − cos(angle to the tilt) under the von Mises–Fisher law, by the rejection of Wood 1994 (key `wood1994`).
+///
+/// Written in distances from the pole, which keep their digits when the law concentrates there.
+fn drop_below_pole(dimension: usize, concentration: f64, stream: &mut Stream) -> f64 {
+    if dimension == 1 {
+        return if stream.uniform() * (1.0 + (-2.0 * concentration).exp()) < 1.0 { 0.0 } else { 2.0 };
+    }
+    let degrees = dimension as f64 - 1.0;
+    let b = degrees / (2.0 * concentration + (2.0 * concentration).hypot(degrees));
+    // The drop of the point from which the envelope is drawn.
+    let centre = 2.0 * b / (1.0 + b);
+    loop {
+        // Beta(degrees/2, degrees/2) as a ratio of two χ² with `degrees` degrees of freedom each.
+        let (left, right) = (chi_square(dimension - 1, stream), chi_square(dimension - 1, stream));
+        let beta = left / (left + right);
+        let drop = 2.0 * b * beta / (1.0 - beta + b * beta);
+        let envelope = (centre + drop - centre * drop) / (centre * (2.0 - centre));
+        let log_acceptance = concentration * (centre - drop) + degrees * envelope.ln();
+        if log_acceptance >= stream.uniform().ln() {
+            return drop.clamp(0.0, 2.0);
+        }
+    }
+}
+
+fn chi_square(degrees: usize, stream: &mut Stream) -> f64 {
+    (0..degrees).map(|_| stream.normal().powi(2)).sum()
+}

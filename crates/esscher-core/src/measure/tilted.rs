@@ -1,0 +1,65 @@
+//! Tilted measure μ_a of any family, for families that are not closed under tilting.
+
+use super::{GaussianComponent, Law, Measure, check_tilt};
+use crate::error::Result;
+use crate::numerics::{Stream, linalg};
+use faer::Mat;
+use std::sync::Arc;
+
+/// The base measure tilted by a fixed tilt a: Λ_a(θ) = Λ(a + θ) − Λ(a).
+#[derive(Debug, Clone)]
+pub struct Tilted {
+    base: Law,
+    tilt: Vec<f64>,
+    log_partition_of_tilt: f64,
+}
+
+impl Tilted {
+    /// `base` tilted by `tilt`.
+    ///
+    /// # Errors
+    /// Where the log-partition of `base` is infinite at `tilt`, or the tilt has the wrong size.
+    pub fn new(base: Law, tilt: &[f64]) -> Result<Self> {
+        let log_partition_of_tilt = base.log_partition(tilt)?;
+        Ok(Tilted { base, tilt: tilt.to_vec(), log_partition_of_tilt })
+    }
+
+    fn total(&self, tilt: &[f64]) -> Result<Vec<f64>> {
+        check_tilt(self.dimension(), tilt)?;
+        Ok(linalg::sum(&self.tilt, tilt))
+    }
+}
+
+impl Measure for Tilted {
+    fn family(&self) -> &'static str {
+        self.base.family()
+    }
+
+    fn dimension(&self) -> usize {
+        self.base.dimension()
+    }
+
+    fn log_partition(&self, tilt: &[f64]) -> Result<f64> {
+        Ok(self.base.log_partition(&self.total(tilt)?)? - self.log_partition_of_tilt)
+    }
+
+    fn tilted_mean(&self, tilt: &[f64]) -> Result<Vec<f64>> {
+        self.base.tilted_mean(&self.total(tilt)?)
+    }
+
+    fn tilted_covariance(&self, tilt: &[f64]) -> Result<Mat<f64>> {
+        self.base.tilted_covariance(&self.total(tilt)?)
+    }
+
+    fn sample_tilted(&self, tilt: &[f64], stream: &mut Stream, tokens: &mut [f64]) -> Result<()> {
+        self.base.sample_tilted(&self.total(tilt)?, stream, tokens)
+    }
+
+    fn tilted(&self, tilt: &[f64]) -> Result<Law> {
+        Ok(Arc::new(Tilted::new(self.base.clone(), &self.total(tilt)?)?))
+    }
+
+    fn as_gaussian_mixture(&self) -> Option<Vec<GaussianComponent>> {
+        self.base.tilted(&self.tilt).ok()?.as_gaussian_mixture()
+    }
+}

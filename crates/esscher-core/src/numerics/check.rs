@@ -1,0 +1,115 @@
+//! Validation at the edge: each public constructor checks its arguments once, with these.
+
+use crate::error::{Entry, Error, Result};
+use faer::{Mat, MatRef};
+
+/// A covariance may be asymmetric, and its eigenvalues negative, by this much of its largest entry:
+/// what products such as A G Aᵀ leave behind in double precision, and no more.
+const ROUNDING: f64 = 1e-12;
+
+pub(crate) fn size(what: &'static str, expected: usize, found: usize) -> Result<()> {
+    if expected == found { Ok(()) } else { Err(Error::Size { what, expected, found }) }
+}
+
+pub(crate) fn not_empty(what: &'static str, size: usize) -> Result<()> {
+    if size > 0 { Ok(()) } else { Err(Error::Empty { what }) }
+}
+
+pub(crate) fn finite_vector(what: &'static str, vector: &[f64]) -> Result<()> {
+    match vector.iter().position(|value| !value.is_finite()) {
+        None => Ok(()),
+        Some(index) => Err(Error::NotFinite { what, entry: Entry::Index(index), value: vector[index] }),
+    }
+}
+
+pub(crate) fn finite_matrix(what: &'static str, matrix: MatRef<'_, f64>) -> Result<()> {
+    for column in 0..matrix.ncols() {
+        for row in 0..matrix.nrows() {
+            let value = matrix[(row, column)];
+            if !value.is_finite() {
+                return Err(Error::NotFinite { what, entry: Entry::RowColumn(row, column), value });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A vector argument: right size, finite entries.
+pub(crate) fn vector(what: &'static str, dimension: usize, vector: &[f64]) -> Result<()> {
+    size(what, dimension, vector.len())?;
+    finite_vector(what, vector)
+}
+
+pub(crate) fn positive(what: &'static str, value: f64) -> Result<()> {
+    if value > 0.0 && value.is_finite() {
+        Ok(())
+    } else {
+        Err(Error::OutOfRange { what, value, expected: "a positive finite number" })
+    }
+}
+
+/// Positive finite weights, returned normalised to sum one.
+pub(crate) fn weights(weights: &[f64]) -> Result<Vec<f64>> {
+    not_empty("the list of weights", weights.len())?;
+    for (index, &value) in weights.iter().enumerate() {
+        if !(value > 0.0 && value.is_finite()) {
+            return Err(Error::Weight { index, value });
+        }
+    }
+    let largest = weights.iter().copied().fold(0.0, f64::max);
+    let total: f64 = weights.iter().map(|weight| weight / largest).sum();
+    let normalised: Vec<f64> = weights.iter().map(|weight| weight / largest / total).collect();
+    match normalised.iter().position(|&weight| weight == 0.0) {
+        Some(index) => Err(Error::Weight { index, value: weights[index] }),
+        None => Ok(normalised),
+    }
+}
+
+/// A square, finite, symmetric matrix, returned exactly symmetric.
+pub(crate) fn symmetric(what: &'static str, matrix: MatRef<'_, f64>) -> Result<Mat<f64>> {
+    size(what, matrix.nrows(), matrix.ncols())?;
+    finite_matrix(what, matrix)?;
+    let scale = largest_entry(matrix);
+    for column in 0..matrix.ncols() {
+        for row in 0..column {
+            let (upper, lower) = (matrix[(row, column)], matrix[(column, row)]);
+            if (upper - lower).abs() > ROUNDING * scale {
+                return Err(Error::NotSymmetric { what, row, column, upper, lower });
+            }
+        }
+    }
+    Ok(Mat::from_fn(matrix.nrows(), matrix.ncols(), |i, j| 0.5 * matrix[(i, j)] + 0.5 * matrix[(j, i)]))
+}
+
+/// The smallest eigenvalue that still counts as zero for a matrix of this size.
+pub(crate) fn eigenvalue_allowance(matrix: MatRef<'_, f64>) -> f64 {
+    ROUNDING * largest_entry(matrix) * matrix.nrows() as f64
+}
+
+fn largest_entry(matrix: MatRef<'_, f64>) -> f64 {
+    let mut largest: f64 = 0.0;
+    for column in 0..matrix.ncols() {
+        for row in 0..matrix.nrows() {
+            largest = largest.max(matrix[(row, column)].abs());
+        }
+    }
+    largest
+}
+
+/// A computed vector that must be handed out finite.
+pub(crate) fn finite_result(what: &'static str, result: Vec<f64>) -> Result<Vec<f64>> {
+    if result.iter().all(|value| value.is_finite()) { Ok(result) } else { Err(Error::Overflow { what }) }
+}
+
+/// A computed number that must be handed out finite.
+pub(crate) fn finite_number(what: &'static str, result: f64) -> Result<f64> {
+    if result.is_finite() { Ok(result) } else { Err(Error::Overflow { what }) }
+}
+
+/// A computed matrix that must be handed out finite.
+pub(crate) fn finite_matrix_result(what: &'static str, result: Mat<f64>) -> Result<Mat<f64>> {
+    match finite_matrix(what, result.as_ref()) {
+        Ok(()) => Ok(result),
+        Err(_) => Err(Error::Overflow { what }),
+    }
+}

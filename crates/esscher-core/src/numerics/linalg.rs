@@ -1,0 +1,132 @@
+//! The few operations on vectors and matrices that the rest of the crate speaks in.
+//!
+//! Vectors are slices of `f64`, matrices are `faer::Mat<f64>`; what needs a factorisation asks faer.
+
+use crate::error::{Error, Result};
+use crate::numerics::check;
+use faer::{Mat, MatRef, Side};
+
+/// ⟨a, b⟩.
+pub fn dot(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(x, y)| x * y).sum()
+}
+
+/// |a|².
+pub fn squared_norm(a: &[f64]) -> f64 {
+    dot(a, a)
+}
+
+/// target += scale · vector.
+pub fn add_scaled(target: &mut [f64], scale: f64, vector: &[f64]) {
+    for (entry, value) in target.iter_mut().zip(vector) {
+        *entry += scale * value;
+    }
+}
+
+/// a + b.
+pub fn sum(a: &[f64], b: &[f64]) -> Vec<f64> {
+    a.iter().zip(b).map(|(x, y)| x + y).collect()
+}
+
+/// a − b.
+pub fn difference(a: &[f64], b: &[f64]) -> Vec<f64> {
+    a.iter().zip(b).map(|(x, y)| x - y).collect()
+}
+
+/// M v.
+pub fn apply(matrix: MatRef<'_, f64>, vector: &[f64]) -> Vec<f64> {
+    let mut result = vec![0.0; matrix.nrows()];
+    for (column, &value) in vector.iter().enumerate() {
+        for (row, entry) in result.iter_mut().enumerate() {
+            *entry += matrix[(row, column)] * value;
+        }
+    }
+    result
+}
+
+/// Mᵀ v.
+pub fn apply_transpose(matrix: MatRef<'_, f64>, vector: &[f64]) -> Vec<f64> {
+    apply(matrix.transpose(), vector)
+}
+
+/// target += scale · a bᵀ.
+pub fn add_outer(target: &mut Mat<f64>, scale: f64, a: &[f64], b: &[f64]) {
+    for (column, &right) in b.iter().enumerate() {
+        for (row, &left) in a.iter().enumerate() {
+            target[(row, column)] += scale * left * right;
+        }
+    }
+}
+
+/// tr(A B) without forming the product.
+pub fn trace_of_product(a: MatRef<'_, f64>, b: MatRef<'_, f64>) -> f64 {
+    let mut trace = 0.0;
+    for i in 0..a.nrows() {
+        for j in 0..a.ncols() {
+            trace += a[(i, j)] * b[(j, i)];
+        }
+    }
+    trace
+}
+
+/// tr M.
+pub fn trace(matrix: MatRef<'_, f64>) -> f64 {
+    (0..matrix.nrows().min(matrix.ncols())).map(|i| matrix[(i, i)]).sum()
+}
+
+/// ‖M‖²_F.
+pub fn squared_frobenius(matrix: MatRef<'_, f64>) -> f64 {
+    trace_of_product(matrix, matrix.transpose())
+}
+
+/// The d × d identity.
+pub fn identity(dimension: usize) -> Mat<f64> {
+    Mat::identity(dimension, dimension)
+}
+
+/// (M + Mᵀ)/2.
+pub fn symmetric_part(matrix: MatRef<'_, f64>) -> Mat<f64> {
+    Mat::from_fn(matrix.nrows(), matrix.ncols(), |i, j| 0.5 * matrix[(i, j)] + 0.5 * matrix[(j, i)])
+}
+
+/// A = Q diag(λ) Qᵀ of a symmetric matrix, eigenvalues in increasing order.
+#[derive(Debug, Clone)]
+pub struct SymmetricEigen {
+    /// λ, increasing.
+    pub values: Vec<f64>,
+    /// Q, a column per eigenvalue.
+    pub vectors: Mat<f64>,
+}
+
+impl SymmetricEigen {
+    /// Decomposes a symmetric matrix (only its lower triangle is read).
+    pub fn new(what: &'static str, matrix: MatRef<'_, f64>) -> Result<Self> {
+        check::size(what, matrix.nrows(), matrix.ncols())?;
+        check::finite_matrix(what, matrix)?;
+        let eigen = matrix.self_adjoint_eigen(Side::Lower).map_err(|_| Error::Overflow { what })?;
+        let values = (0..matrix.nrows()).map(|i| eigen.S()[i]).collect();
+        Ok(SymmetricEigen { values, vectors: eigen.U().to_owned() })
+    }
+
+    /// Q diag(f(λ)) Qᵀ.
+    pub fn map(&self, function: impl Fn(f64) -> f64) -> Mat<f64> {
+        let n = self.values.len();
+        let scaled = Mat::from_fn(n, n, |i, j| self.vectors[(i, j)] * function(self.values[j]));
+        &scaled * self.vectors.transpose()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use faer::mat;
+
+    #[test]
+    fn eigenvalues_are_increasing_and_rebuild_the_matrix() {
+        let matrix = mat![[2.0, -1.0, 0.5], [-1.0, 1.0, 0.0], [0.5, 0.0, 3.0]];
+        let eigen = SymmetricEigen::new("matrix", matrix.as_ref()).unwrap();
+        assert!(eigen.values.windows(2).all(|pair| pair[0] <= pair[1]));
+        let rebuilt = eigen.map(|value| value);
+        assert!(squared_frobenius((&rebuilt - &matrix).as_ref()) < 1e-28);
+    }
+}

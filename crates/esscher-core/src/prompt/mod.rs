@@ -1,0 +1,166 @@
+//! Finite prompts drawn from a measure: how far L independent tokens are from their law, exactly.
+//!
+//! For Gaussian tokens the law of the output at a query depends on L and one number, τ² = θᵀGθ; for
+//! Gaussian mixtures on two numbers per component. Bias, mean squared error and covariance of the output
+//! and the errors of both gradients are then one-dimensional integrals at any L up to 10¹², computed
+//! centred on the limit so that small errors keep their digits.
+
+mod asymptotics;
+mod bounds;
+mod gaussian;
+mod length;
+mod mixture;
+mod query_average;
+
+pub use asymptotics::{
+    DeltaMethod, critical_score_deviation, delta_method, gaussian_gradient_constant, rate_exponent,
+};
+pub use bounds::{
+    BoundConstants, output_bound, score_gradient_bound, trajectory_bound, value_gradient_bound,
+};
+pub use length::PromptLength;
+pub use query_average::{AveragedDeviation, QueryAverage, QueryAveraged};
+
+use crate::accuracy::Accuracy;
+use crate::attention::{Attention, Softmax};
+use crate::error::{Error, Result};
+use crate::measure::Measure;
+use crate::monitor::{Completion, Monitor};
+use crate::numerics::check;
+use crate::softmax_weights::RELATIVE_TOLERANCE;
+use faer::{Mat, MatRef};
+use gaussian::GaussianTokens;
+use mixture::MixtureTokens;
+use rayon::prelude::*;
+
+/// Prompts of independent tokens read by one softmax head, with the exact theory of their finite length.
+///
+/// ```
+/// use esscher_core::attention::Softmax;
+/// use esscher_core::measure::Gaussian;
+/// use esscher_core::prompt::{FinitePrompt, PromptLength};
+/// use esscher_core::Mat;
+/// let head = Softmax::new(Mat::identity(3, 3).as_ref(), Mat::identity(3, 3).as_ref())?;
+/// let prompt = FinitePrompt::exact(&head, &Gaussian::standard(3)?)?;
+/// let lengths = [PromptLength::new(100)?, PromptLength::new(1_000_000_000_000)?];
+/// let deviations = prompt.at_query(&[0.6, 0.0, 0.8], &lengths)?;
+/// // L times the mean squared error approaches e^{τ²}(tr G + |Gθ|²) = 4e.
+/// assert!((deviations[1].output_error * 1e12 / (4.0 * 1f64.exp()) - 1.0).abs() < 1e-9);
+/// # Ok::<(), esscher_core::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct FinitePrompt {
+    head: Softmax,
+    tokens: TokenTheory,
+}
+
+/// The families with an exact theory, the special one first.
+#[derive(Debug, Clone)]
+enum TokenTheory {
+    Gaussian(GaussianTokens),
+    Mixture(MixtureTokens),
+}
+
+/// How L tokens deviate from their law at one query: T_L against T, both gradients, all in expectation.
+#[derive(Debug, Clone)]
+pub struct Deviation {
+    /// L.
+    pub length: PromptLength,
+    /// E T_L − T.
+    pub bias: Vec<f64>,
+    /// Cov T_L, about its own mean.
+    pub covariance: Mat<f64>,
+    /// E |T_L − T|².
+    pub output_error: f64,
+    /// E ‖∂T_L/∂U − ∂T/∂U‖²_F.
+    pub score_gradient_error: f64,
+    /// E ‖∂T_L/∂V − ∂T/∂V‖²_F: the error of the attended token, once per row of V.
+    pub value_gradient_error: f64,
+    /// E Σ pₗ², the participation of the tokens; its inverse is their effective number.
+    pub participation: f64,
+    /// How the numbers were obtained.
+    pub accuracy: Accuracy,
+}
+
+/// Deviations at many queries: by query, then by length.
+#[derive(Debug, Clone)]
+pub struct Sweep {
+    /// One list per completed query, in the order of the queries.
+    pub deviations: Vec<Vec<Deviation>>,
+    /// Whether all queries were completed.
+    pub completion: Completion,
+}
+
+/// Queries handed out between two looks at the monitor.
+const QUERIES_PER_STEP: usize = 16;
+
+impl FinitePrompt {
+    /// Prompts of independent tokens of this law, where it has an exact theory.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] if the law is not a finite mixture of Gaussians and atoms.
+    pub fn exact(head: &Softmax, tokens: &dyn Measure) -> Result<Self> {
+        check::size("tokens (dimension)", head.token_dimension(), tokens.dimension())?;
+        let components = tokens.as_gaussian_mixture().ok_or(Error::Unsupported {
+            family: tokens.family(),
+            operation: "the exact finite-prompt theory",
+            remedy: "it covers Gaussians, atoms and their mixtures; simulate prompts of other laws",
+        })?;
+        let tokens = match <[_; 1]>::try_from(components) {
+            Ok([single]) => TokenTheory::Gaussian(GaussianTokens::new(head, single.gaussian)),
+            Err(components) => TokenTheory::Mixture(MixtureTokens::new(head, components)),
+        };
+        Ok(FinitePrompt { head: head.clone(), tokens })
+    }
+
+    /// Deviations at one query for each length, in the order given.
+    pub fn at_query(&self, query: &[f64], lengths: &[PromptLength]) -> Result<Vec<Deviation>> {
+        let tilt = self.head.tilt(query)?;
+        let query_norm = crate::numerics::linalg::squared_norm(query);
+        let deviations = match &self.tokens {
+            TokenTheory::Gaussian(tokens) => tokens.deviations(&tilt, query_norm, lengths)?,
+            TokenTheory::Mixture(tokens) => tokens.deviations(&tilt, query_norm, lengths)?,
+        };
+        deviations.into_iter().map(Deviation::checked).collect()
+    }
+
+    /// Deviations at many queries, one per row; on request of the monitor, those completed so far.
+    pub fn at_queries(
+        &self,
+        queries: MatRef<'_, f64>,
+        lengths: &[PromptLength],
+        monitor: &dyn Monitor,
+    ) -> Result<Sweep> {
+        check::size("queries (columns)", self.head.query_dimension(), queries.ncols())?;
+        let total = queries.nrows();
+        let mut deviations = Vec::with_capacity(total);
+        while deviations.len() < total {
+            if monitor.should_stop() {
+                let completed = deviations.len();
+                return Ok(Sweep { deviations, completion: Completion::Stopped { completed, total } });
+            }
+            let rows = deviations.len()..(deviations.len() + QUERIES_PER_STEP).min(total);
+            let step: Vec<_> = rows
+                .into_par_iter()
+                .map(|row| {
+                    let query: Vec<f64> = (0..queries.ncols()).map(|column| queries[(row, column)]).collect();
+                    self.at_query(&query, lengths)
+                })
+                .collect::<Result<_>>()?;
+            deviations.extend(step);
+            monitor.progress(deviations.len(), total);
+        }
+        Ok(Sweep { deviations, completion: Completion::Finished })
+    }
+}
+
+impl Deviation {
+    fn checked(self) -> Result<Self> {
+        let numbers = [self.output_error, self.score_gradient_error, self.value_gradient_error];
+        let finite = numbers.iter().chain(&self.bias).all(|value| value.is_finite());
+        if finite { Ok(self) } else { Err(Error::Overflow { what: "a finite-prompt deviation" }) }
+    }
+}
+
+/// The class of everything this module computes at a query.
+const EXACT: Accuracy = Accuracy::Exact { tolerance: RELATIVE_TOLERANCE };

@@ -1,0 +1,300 @@
+//! Exact finite prompts at a query: against references, simulation, the delta method and each other.
+
+mod common;
+
+use common::{Simulated, length, lengths, simulate, skew_gaussian, skew_head, skew_mixture};
+use esscher_core::attention::{Attention, Softmax};
+use esscher_core::measure::{Gaussian, Law, Measure, Mixture, Rademacher};
+use esscher_core::numerics::linalg;
+use esscher_core::prompt::{Deviation, FinitePrompt, PromptLength, delta_method, gaussian_gradient_constant};
+use esscher_core::{Mat, Monitor, Unwatched, mat};
+use serde_json::Value;
+use std::sync::Arc;
+
+fn number(value: &Value) -> f64 {
+    value.as_str().unwrap().parse().unwrap()
+}
+
+fn vector(value: &Value) -> Vec<f64> {
+    value.as_array().unwrap().iter().map(number).collect()
+}
+
+fn matrix(value: &Value) -> Mat<f64> {
+    let rows: Vec<Vec<f64>> = value.as_array().unwrap().iter().map(vector).collect();
+    Mat::from_fn(rows.len(), rows[0].len(), |i, j| rows[i][j])
+}
+
+/// The mixture and the value matrix of the reference file; U = I, so the query is the tilt.
+fn reference_mixture(reference: &Value) -> (Mixture, Softmax) {
+    let part = |name: &str| reference[name].as_array().unwrap();
+    let components = (0..3)
+        .map(|k| {
+            let gaussian =
+                Gaussian::new(&vector(&part("means")[k]), matrix(&part("covariances")[k]).as_ref()).unwrap();
+            (number(&part("weights")[k]), Arc::new(gaussian) as Law)
+        })
+        .collect();
+    let head = Softmax::new(Mat::identity(2, 2).as_ref(), matrix(&reference["value"]).as_ref()).unwrap();
+    (Mixture::new(components).unwrap(), head)
+}
+
+#[test]
+fn mixture_prompts_equal_the_320_bit_reference() {
+    let reference: Value = serde_json::from_str(include_str!("reference/gaussian_mixture.json")).unwrap();
+    let (tokens, head) = reference_mixture(&reference);
+    let prompt = FinitePrompt::exact(&head, &tokens).unwrap();
+    let mut worst: f64 = 0.0;
+    for case in reference["cases"].as_array().unwrap() {
+        let query = vector(&case["theta"]);
+        for (tokens, expected) in case["lengths"].as_object().unwrap() {
+            let length = PromptLength::try_from(tokens.parse::<f64>().unwrap()).unwrap();
+            let found = &prompt.at_query(&query, &[length]).unwrap()[0];
+            let mut compare = |found: f64, expected: f64, size: f64, what: &str| {
+                let error = (found - expected).abs() / size;
+                assert!(error < 1e-9, "{what} at {query:?}, L = {tokens}: {found:e}, expected {expected:e}");
+                worst = worst.max(error);
+            };
+            let bias = vector(&expected["bias"]);
+            let bias_size = linalg::squared_norm(&bias).sqrt().max(1e-300);
+            for (found, expected) in found.bias.iter().zip(&bias) {
+                // At tilt zero the bias vanishes: then it must be nothing against the spread.
+                let size = bias_size.max(1e-6 / length.as_f64());
+                compare(*found, *expected, size, "bias");
+            }
+            let moment = matrix(&expected["second_moment"]);
+            for i in 0..2 {
+                for j in 0..2 {
+                    let found = found.covariance[(i, j)] + found.bias[i] * found.bias[j];
+                    compare(found, moment[(i, j)], linalg::trace(moment.as_ref()), "second moment");
+                }
+            }
+            compare(found.output_error / linalg::trace(moment.as_ref()), 1.0, 1.0, "output error");
+            compare(found.participation / number(&expected["participation"]), 1.0, 1.0, "participation");
+            let norm = linalg::squared_norm(&query);
+            if norm > 0.0 {
+                let gradient = found.score_gradient_error / norm;
+                compare(gradient / number(&expected["gradient_error"]), 1.0, 1.0, "gradient error");
+            }
+        }
+    }
+    println!("largest relative error {worst:e}");
+}
+
+/// Splitting a Gaussian into two equal components changes the engine, not the answer.
+#[test]
+fn the_mixture_engine_and_the_gaussian_engine_agree() {
+    let (head, gaussian) = (skew_head(), skew_gaussian());
+    let halves: Vec<(f64, Law)> =
+        vec![(0.25, Arc::new(gaussian.clone())), (0.75, Arc::new(gaussian.clone()))];
+    let one = FinitePrompt::exact(&head, &gaussian).unwrap();
+    let two = FinitePrompt::exact(&head, &Mixture::new(halves).unwrap()).unwrap();
+    let lengths = lengths(&[1, 2, 3, 4, 5, 10, 1000, 1_000_000, 1_000_000_000_000]);
+    for scale in [0.0, 1e-8, 0.3, 1.0, 3.0, 8.0, 15.0] {
+        let query = [scale, -0.7 * scale];
+        let pairs =
+            one.at_query(&query, &lengths).unwrap().into_iter().zip(two.at_query(&query, &lengths).unwrap());
+        for (one, two) in pairs {
+            let close = |a: f64, b: f64, what: &str| {
+                assert!(
+                    (a - b).abs() <= 1e-9 * a.abs(),
+                    "{what} at scale {scale}, L = {}: {a:e} {b:e}",
+                    one.length
+                );
+            };
+            close(one.output_error, two.output_error, "output");
+            close(one.score_gradient_error, two.score_gradient_error, "score gradient");
+            close(one.value_gradient_error, two.value_gradient_error, "value gradient");
+            close(one.participation, two.participation, "participation");
+            for i in 0..2 {
+                // At τ = 0 the bias vanishes: compare it with the spread of the output.
+                let spread = one.output_error.sqrt();
+                assert!((one.bias[i] - two.bias[i]).abs() < 1e-9 * one.bias[i].abs() + 1e-15 * spread);
+                let size = linalg::trace(one.covariance.as_ref());
+                for j in 0..2 {
+                    assert!((one.covariance[(i, j)] - two.covariance[(i, j)]).abs() < 1e-9 * size);
+                }
+            }
+        }
+    }
+}
+
+fn simulation_agrees(tokens: &dyn Measure, query: &[f64], tokens_per_prompt: u64, trials: u32) {
+    let head = skew_head();
+    let exact = FinitePrompt::exact(&head, tokens).unwrap();
+    let exact = &exact.at_query(query, &[length(tokens_per_prompt)]).unwrap()[0];
+    let draws = simulate(&head, tokens, query, tokens_per_prompt as usize, trials);
+    let of = |part: &dyn Fn(&common::PromptDraw) -> f64| {
+        Simulated::of(&draws.iter().map(part).collect::<Vec<_>>())
+    };
+    of(&|draw| draw.output).agrees_with(exact.output_error, "output error");
+    of(&|draw| draw.score_gradient).agrees_with(exact.score_gradient_error, "score gradient error");
+    of(&|draw| draw.value_gradient).agrees_with(exact.value_gradient_error, "value gradient error");
+    of(&|draw| draw.participation).agrees_with(exact.participation, "participation");
+    for i in 0..2 {
+        of(&|draw| draw.output_offset[i]).agrees_with(exact.bias[i], "bias");
+        for j in 0..2 {
+            let second = exact.covariance[(i, j)] + exact.bias[i] * exact.bias[j];
+            of(&|draw| draw.output_offset[i] * draw.output_offset[j]).agrees_with(second, "second moment");
+        }
+    }
+}
+
+#[test]
+fn simulated_gaussian_prompts_agree_within_standard_errors() {
+    for (tokens, trials) in [(1, 20_000), (2, 20_000), (7, 40_000), (40, 40_000), (400, 5_000)] {
+        simulation_agrees(&skew_gaussian(), &[1.3, -0.8], tokens, trials);
+    }
+    simulation_agrees(&skew_gaussian(), &[5.0, 2.0], 30, 40_000);
+    simulation_agrees(&skew_gaussian(), &[0.0, 0.0], 10, 20_000);
+}
+
+#[test]
+fn simulated_mixture_prompts_agree_within_standard_errors() {
+    for (tokens, trials) in [(1, 20_000), (2, 20_000), (7, 40_000), (40, 40_000), (400, 5_000)] {
+        simulation_agrees(&skew_mixture(), &[1.3, -0.8], tokens, trials);
+    }
+    simulation_agrees(&skew_mixture(), &[4.0, 2.0], 30, 40_000);
+    simulation_agrees(&skew_mixture(), &[0.0, 0.0], 10, 20_000);
+}
+
+/// A singular covariance: all tokens on a plane of R³.
+#[test]
+fn simulated_prompts_on_a_plane_agree_within_standard_errors() {
+    let root = mat![[1.0, 0.2], [0.3, -0.8], [0.5, 0.5]];
+    let covariance = &root * root.transpose();
+    simulation_agrees(
+        &Gaussian::new(&[0.1, 0.2, -0.3], covariance.as_ref()).unwrap(),
+        &[1.1, 0.4],
+        25,
+        40_000,
+    );
+}
+
+/// L · error − constant is of order 1/L: at L = 10¹² the first nine digits are those of the constant.
+#[test]
+fn long_prompts_approach_the_constants_of_the_delta_method() {
+    let (head, query) = (skew_head(), [1.3, -0.8]);
+    let longest = PromptLength::MAX;
+    let scale = longest.as_f64();
+    for tokens in [Arc::new(skew_gaussian()) as Law, Arc::new(skew_mixture())] {
+        let constants = delta_method(&head, tokens.as_ref(), &query).unwrap();
+        let exact =
+            &FinitePrompt::exact(&head, tokens.as_ref()).unwrap().at_query(&query, &[longest]).unwrap()[0];
+        assert!((exact.output_error * scale / constants.output_error - 1.0).abs() < 1e-9);
+        for i in 0..2 {
+            assert!((exact.bias[i] * scale / constants.bias[i] - 1.0).abs() < 1e-9);
+            for j in 0..2 {
+                let gap = exact.covariance[(i, j)] * scale - constants.covariance[(i, j)];
+                assert!(gap.abs() < 1e-9 * constants.output_error);
+            }
+        }
+    }
+    let constant = gaussian_gradient_constant(&head, &skew_gaussian(), &query).unwrap();
+    let prompt = FinitePrompt::exact(&head, &skew_gaussian()).unwrap();
+    let ratio = |length: PromptLength| {
+        prompt.at_query(&query, &[length]).unwrap()[0].score_gradient_error * length.as_f64() / constant - 1.0
+    };
+    // The approach is first order in 1/L, with a constant of about 1200 here.
+    assert!(ratio(longest).abs() < 1e4 / longest.as_f64(), "{:e}", ratio(longest));
+    let (near, far) = (ratio(length(10_000_000)), ratio(length(1_000_000)));
+    assert!((far / near - 10.0).abs() < 0.1, "{far:e} {near:e}");
+}
+
+/// With V = I the constant is e^{τ²}[(|b|² + tr G)² + tr G² + 2bᵀGb], written out.
+#[test]
+fn the_gradient_constant_has_its_closed_form() {
+    let covariance = mat![[1.0, 0.3], [0.3, 0.8]];
+    let tokens = Gaussian::centred(covariance.as_ref()).unwrap();
+    let head = Softmax::new(Mat::identity(2, 2).as_ref(), Mat::identity(2, 2).as_ref()).unwrap();
+    let query = [0.6, -0.4];
+    let shift = linalg::apply(covariance.as_ref(), &query);
+    let (square, shift_norm) = (linalg::dot(&query, &shift), linalg::squared_norm(&shift));
+    let bend = linalg::dot(&shift, &linalg::apply(covariance.as_ref(), &shift));
+    let bracket = (shift_norm + 1.8).powi(2) + (1.0 + 0.64 + 2.0 * 0.09) + 2.0 * bend;
+    let expected = linalg::squared_norm(&query) * square.exp() * bracket;
+    let found = gaussian_gradient_constant(&head, &tokens, &query).unwrap();
+    assert!((found / expected - 1.0).abs() < 1e-13);
+}
+
+#[test]
+fn laws_without_an_exact_theory_say_so() {
+    let head = Softmax::new(mat![[1.0]].as_ref(), mat![[1.0]].as_ref()).unwrap();
+    let error = FinitePrompt::exact(&head, &Rademacher::new(1).unwrap()).unwrap_err();
+    assert!(error.to_string().contains("Rademacher"), "{error}");
+}
+
+/// Rademacher tokens are two atoms: as a mixture they have the exact theory, and L tokens are binomial.
+#[test]
+fn two_atoms_are_a_binomial_sum() {
+    let tokens: Vec<(f64, Law)> = [-1.0, 1.0]
+        .map(|point| (1.0, Arc::new(esscher_core::measure::Empirical::atom(&[point]).unwrap()) as Law))
+        .to_vec();
+    let head = Softmax::new(mat![[1.0]].as_ref(), mat![[1.0]].as_ref()).unwrap();
+    let prompt = FinitePrompt::exact(&head, &Mixture::new(tokens).unwrap()).unwrap();
+    for (tilt, tokens) in [(0.5f64, 1u64), (0.5, 2), (0.5, 9), (3.0, 9), (3.0, 30), (12.0, 6)] {
+        // k plus signs out of L: T_L = (k e^θ − (L−k) e^{−θ}) / (k e^θ + (L−k) e^{−θ}).
+        let (mut bias, mut error, mut probability) = (0.0, 0.0, 0.5f64.powi(tokens as i32));
+        for plus in 0..=tokens {
+            let (up, down) = (plus as f64 * tilt.exp(), (tokens - plus) as f64 * (-tilt).exp());
+            let offset = (up - down) / (up + down) - tilt.tanh();
+            bias += probability * offset;
+            error += probability * offset * offset;
+            probability *= (tokens - plus) as f64 / (plus as f64 + 1.0);
+        }
+        let found = &prompt.at_query(&[tilt], &[length(tokens)]).unwrap()[0];
+        assert!(
+            (found.bias[0] / bias - 1.0).abs() < 1e-9,
+            "bias θ = {tilt}, L = {tokens}: {:e} {bias:e}",
+            found.bias[0]
+        );
+        assert!((found.output_error / error - 1.0).abs() < 1e-9, "error θ = {tilt}, L = {tokens}");
+    }
+}
+
+/// Components whose scores differ by 10⁴ leave a wide gap in the integral.
+#[test]
+fn scores_far_apart_are_integrated_across_the_gap() {
+    let atom = |x: f64| Arc::new(esscher_core::measure::Empirical::atom(&[x]).unwrap()) as Law;
+    let tokens = Mixture::new(vec![(0.5, atom(-1.0)), (0.5, atom(1.0))]).unwrap();
+    let head = Softmax::new(mat![[1e4]].as_ref(), mat![[1.0]].as_ref()).unwrap();
+    let found =
+        &FinitePrompt::exact(&head, &tokens).unwrap().at_query(&[1.0], &lengths(&[1, 2, 10])).unwrap();
+    // All tokens are −1 with probability 2^{−L}; then the output is −1 instead of 1.
+    for deviation in found {
+        let expected = 4.0 * 0.5f64.powf(deviation.length.as_f64());
+        assert!((deviation.output_error / expected - 1.0).abs() < 1e-9, "{:?}", deviation.output_error);
+    }
+}
+
+struct StopAfter(std::sync::atomic::AtomicUsize);
+
+impl Monitor for StopAfter {
+    fn progress(&self, _completed: usize, _total: usize) {}
+    fn should_stop(&self) -> bool {
+        self.0.fetch_sub(1, std::sync::atomic::Ordering::SeqCst) == 0
+    }
+}
+
+#[test]
+fn a_stopped_sweep_returns_the_completed_queries() {
+    let prompt = FinitePrompt::exact(&skew_head(), &skew_gaussian()).unwrap();
+    let queries = Mat::from_fn(100, 2, |i, j| (i as f64 * 0.1 + j as f64).sin());
+    let all = prompt.at_queries(queries.as_ref(), &lengths(&[10]), &Unwatched).unwrap();
+    assert_eq!(all.deviations.len(), 100);
+    let some = prompt.at_queries(queries.as_ref(), &lengths(&[10]), &StopAfter(2.into())).unwrap();
+    let completed = some.deviations.len();
+    assert!(0 < completed && completed < 100);
+    assert_eq!(some.completion, esscher_core::Completion::Stopped { completed, total: 100 });
+    let error = |list: &[Deviation]| list[0].output_error;
+    assert!(some.deviations.iter().zip(&all.deviations).all(|(a, b)| error(a) == error(b)));
+}
+
+#[test]
+fn zero_value_rows_and_flat_queries_are_fine() {
+    let head = Softmax::new(mat![[0.0]].as_ref(), mat![[0.0]].as_ref()).unwrap();
+    let prompt = FinitePrompt::exact(&head, &Gaussian::standard(1).unwrap()).unwrap();
+    let found = &prompt.at_query(&[3.0], &lengths(&[5])).unwrap()[0];
+    assert_eq!(found.output_error, 0.0);
+    assert!((found.value_gradient_error - 0.2).abs() < 1e-14);
+    assert_eq!(head.output_dimension(), 1);
+}

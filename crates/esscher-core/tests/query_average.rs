@@ -1,0 +1,236 @@
+//! Averages over queries: against one- and two-dimensional quadrature, simulation, and their own error bars.
+
+mod common;
+
+use common::{length, lengths, skew_gaussian, skew_head, skew_mixture};
+use esscher_core::attention::Softmax;
+use esscher_core::measure::{Cube, Empirical, Gaussian, Law, Mixture, Sphere};
+use esscher_core::numerics::normal;
+use esscher_core::prompt::{FinitePrompt, PromptLength, QueryAverage};
+use esscher_core::{Accuracy, Completion, Mat, Monitor, Unwatched, mat};
+use std::sync::Arc;
+
+fn scaled_identity(dimension: usize, scale: f64) -> Mat<f64> {
+    Mat::from_fn(dimension, dimension, |i, j| if i == j { scale } else { 0.0 })
+}
+
+/// N(0, 1) tokens and queries, U = H: every error is an integral over one normal variable, done here by a
+/// plain trapezoid sum over z that shares nothing with the radius rule or the τ table.
+#[test]
+fn averages_at_a_trillion_tokens_equal_one_dimensional_quadrature() {
+    let tokens = Gaussian::standard(1).unwrap();
+    let all = lengths(&[1, 2, 100, 1_000_000, 1_000_000_000_000]);
+    for operator_norm in [0.5, 1.0, 2.0] {
+        let head = Softmax::new(mat![[operator_norm]].as_ref(), mat![[1.0]].as_ref()).unwrap();
+        let prompt = FinitePrompt::exact(&head, &tokens).unwrap();
+        let averaged = prompt.over_queries(&tokens, &all, QueryAverage::default(), &Unwatched).unwrap();
+        let mut direct = vec![[0.0; 4]; all.len()];
+        let step = 0.06;
+        for k in -200..=200 {
+            let z = step * f64::from(k);
+            let weight = step * normal::density(z);
+            for (sums, deviation) in direct.iter_mut().zip(prompt.at_query(&[z], &all).unwrap()) {
+                sums[0] += weight * deviation.output_error;
+                sums[1] += weight * deviation.score_gradient_error;
+                sums[2] += weight * deviation.value_gradient_error;
+                sums[3] += weight * deviation.participation;
+            }
+        }
+        for (found, expected) in averaged.deviations.iter().zip(&direct) {
+            let parts = [
+                found.output_error,
+                found.score_gradient_error,
+                found.value_gradient_error,
+                found.participation,
+            ];
+            for (found, expected) in parts.iter().zip(expected) {
+                assert!(matches!(found.accuracy, Accuracy::Exact { .. }));
+                // The issue asks for 1e-6; the rule itself claims 1e-8.
+                let error = (found.value / expected - 1.0).abs();
+                assert!(error < 1e-8, "H = {operator_norm}: {} {expected}: {error:e}", found.value);
+            }
+        }
+    }
+}
+
+/// Isotropic queries in R⁸: all directions are alike, so the radius rule alone must be right, and the
+/// reported randomisation error must be rounding.
+#[test]
+fn isotropic_averages_have_no_randomisation_error() {
+    let dimension = 8;
+    let tokens = Gaussian::standard(dimension).unwrap();
+    for operator_norm in [1.0, 2.0] {
+        let head =
+            Softmax::new(scaled_identity(dimension, operator_norm).as_ref(), Mat::identity(8, 8).as_ref())
+                .unwrap();
+        let prompt = FinitePrompt::exact(&head, &tokens).unwrap();
+        let longest = [PromptLength::MAX];
+        let options = QueryAverage { directions: 4, randomisations: 4, seed: 1 };
+        let averaged = &prompt.over_queries(&tokens, &longest, options, &Unwatched).unwrap().deviations[0];
+        // χ₈ density ∝ r⁷ e^{−r²/2}, trapezoid in r (smooth at 0 to seventh order).
+        let (mut total, mut mass) = (0.0, 0.0);
+        for k in 1..220 {
+            let radius = 0.06 * f64::from(k);
+            let weight = radius.powi(7) * (-0.5 * radius * radius).exp();
+            let mut query = vec![0.0; dimension];
+            query[3] = radius;
+            mass += weight;
+            total += weight * prompt.at_query(&query, &longest).unwrap()[0].output_error;
+        }
+        let error = (averaged.output_error.value / (total / mass) - 1.0).abs();
+        assert!(error < 1e-8, "H = {operator_norm}: {error:e}");
+        assert!(averaged.output_error.absolute_error() < 1e-10 * averaged.output_error.value);
+    }
+}
+
+/// Anisotropic queries in R²: the truth by a product rule in angle and radius; the reported error must
+/// cover it (five errors) and be small.
+#[test]
+fn anisotropic_averages_are_right_within_their_randomisation_error() {
+    let tokens = Gaussian::standard(2).unwrap();
+    let score = mat![[1.5, 0.2], [0.0, 0.3]];
+    let head = Softmax::new(score.as_ref(), mat![[1.0, -0.5]].as_ref()).unwrap();
+    let prompt = FinitePrompt::exact(&head, &tokens).unwrap();
+    let all = lengths(&[10, 1_000_000, 1_000_000_000_000]);
+    let averaged =
+        prompt.over_queries(&tokens, &all, QueryAverage::default(), &Unwatched).unwrap().deviations;
+    let errors_at = |radius: f64, angle: f64| -> Vec<[f64; 2]> {
+        let deviations = prompt.at_query(&[radius * angle.cos(), radius * angle.sin()], &all).unwrap();
+        deviations.iter().map(|found| [found.output_error, found.score_gradient_error]).collect()
+    };
+    let mut truth = vec![[0.0; 2]; all.len()];
+    let (angles, step) = (24, 0.1);
+    let mut add = |weight: f64, errors: Vec<[f64; 2]>| {
+        for (sums, errors) in truth.iter_mut().zip(errors) {
+            sums[0] += weight * errors[0] / f64::from(angles);
+            sums[1] += weight * errors[1] / f64::from(angles);
+        }
+    };
+    for a in 0..angles {
+        let angle = std::f64::consts::PI * (f64::from(a) + 0.5) / f64::from(angles);
+        // Midpoint rule for ∫ r e^{−r²/2} f(r) dr with its end correction −h²/24 f(0): next error h⁴.
+        for k in 0..125 {
+            let radius = step * (f64::from(k) + 0.5);
+            add(step * radius * (-0.5 * radius * radius).exp(), errors_at(radius, angle));
+        }
+        add(-step * step / 24.0, errors_at(0.0, angle));
+    }
+    for (found, truth) in averaged.iter().zip(&truth) {
+        for (found, truth) in [found.output_error, found.score_gradient_error].iter().zip(truth) {
+            let claimed = found.absolute_error();
+            let gap = (found.value - truth).abs();
+            // The product rule itself is good to about 1e-6.
+            assert!(gap < 5.0 * claimed + 1e-6 * truth, "{found:?} against {truth}");
+            assert!(claimed < 0.01 * found.value, "{found:?}");
+            println!("relative error {:.1e}, claimed {:.1e}", gap / truth, claimed / truth);
+        }
+    }
+}
+
+/// Off-centre queries go through the same τ nodes without the ray shortcut.
+#[test]
+fn off_centre_averages_equal_one_dimensional_quadrature() {
+    let tokens = Gaussian::standard(1).unwrap();
+    let queries = Gaussian::new(&[0.7], mat![[0.49]].as_ref()).unwrap();
+    let head = Softmax::new(mat![[1.3]].as_ref(), mat![[1.0]].as_ref()).unwrap();
+    let prompt = FinitePrompt::exact(&head, &tokens).unwrap();
+    let all = lengths(&[50, 1_000_000_000]);
+    let averaged =
+        prompt.over_queries(&queries, &all, QueryAverage::default(), &Unwatched).unwrap().deviations;
+    for (index, found) in averaged.iter().enumerate() {
+        let direct: f64 = (-400..=400)
+            .map(|k| {
+                let g = 0.025 * f64::from(k);
+                let deviation = &prompt.at_query(&[0.7 + 0.7 * g], &all[index..=index]).unwrap()[0];
+                0.025 * normal::density(g) * deviation.output_error
+            })
+            .sum();
+        assert!(
+            (found.output_error.value / direct - 1.0).abs() < 1e-8,
+            "{} {direct}",
+            found.output_error.value
+        );
+    }
+}
+
+#[test]
+fn mixture_tokens_average_like_the_gaussian_they_are() {
+    let gaussian = Gaussian::standard(2).unwrap();
+    let halves: Vec<(f64, Law)> = vec![(0.5, Arc::new(gaussian.clone())), (0.5, Arc::new(gaussian.clone()))];
+    let head = Softmax::new(mat![[0.9, 0.1], [0.0, 0.6]].as_ref(), Mat::identity(2, 2).as_ref()).unwrap();
+    let options = QueryAverage { directions: 4, randomisations: 2, seed: 3 };
+    let all = lengths(&[100, 1_000_000_000_000]);
+    let average = |tokens: &dyn esscher_core::measure::Measure| {
+        FinitePrompt::exact(&head, tokens)
+            .unwrap()
+            .over_queries(&gaussian, &all, options, &Unwatched)
+            .unwrap()
+    };
+    let (one, two) = (average(&gaussian), average(&Mixture::new(halves).unwrap()));
+    for (one, two) in one.deviations.iter().zip(&two.deviations) {
+        assert!((one.output_error.value / two.output_error.value - 1.0).abs() < 1e-8);
+        assert!((one.score_gradient_error.value / two.score_gradient_error.value - 1.0).abs() < 1e-8);
+        assert!((one.value_gradient_error.value / two.value_gradient_error.value - 1.0).abs() < 1e-8);
+    }
+}
+
+/// A sphere has one radius; a cube has no radial form and is sampled, and labelled so.
+#[test]
+fn every_query_law_is_averaged_and_labelled() {
+    let prompt = FinitePrompt::exact(&skew_head(), &skew_gaussian()).unwrap();
+    let all = [length(1000)];
+    let average = |law: &dyn esscher_core::measure::Measure, directions: u32| {
+        let options = QueryAverage { directions, ..QueryAverage::default() };
+        prompt.over_queries(law, &all, options, &Unwatched).unwrap().deviations[0].output_error
+    };
+    let sphere = average(&Sphere::new(2, 1.2).unwrap(), 64);
+    let circle: f64 = (0..64)
+        .map(|k| {
+            let (sine, cosine) = (std::f64::consts::TAU * f64::from(k) / 64.0).sin_cos();
+            prompt.at_query(&[1.2 * cosine, 1.2 * sine], &all).unwrap()[0].output_error / 64.0
+        })
+        .sum();
+    assert!(matches!(sphere.accuracy, Accuracy::QuasiMonteCarlo { .. }));
+    assert!((sphere.value - circle).abs() < 5.0 * sphere.absolute_error(), "{sphere:?} {circle}");
+
+    let cube = average(&Cube::new(2).unwrap(), 512);
+    assert!(matches!(cube.accuracy, Accuracy::Sampled { .. }));
+    // The mean over the square by a midpoint rule.
+    let square: f64 = (0..400)
+        .map(|k| {
+            let (i, j) = (f64::from(k % 20), f64::from(k / 20));
+            let query = [(i + 0.5) / 10.0 - 1.0, (j + 0.5) / 10.0 - 1.0];
+            prompt.at_query(&query, &all).unwrap()[0].output_error / 400.0
+        })
+        .sum();
+    assert!((cube.value - square).abs() < 5.0 * cube.absolute_error() + 0.01 * square, "{cube:?} {square}");
+
+    let one_query = average(&Gaussian::new(&[0.4, -0.3], Mat::zeros(2, 2).as_ref()).unwrap(), 8);
+    let direct = prompt.at_query(&[0.4, -0.3], &all).unwrap()[0].output_error;
+    assert!((one_query.value / direct - 1.0).abs() < 1e-8);
+    let two_queries = average(&Empirical::from_tokens(2, &[0.4, -0.3, 0.4, -0.3]).unwrap(), 8);
+    assert!((two_queries.value / direct - 1.0).abs() < 1e-8);
+}
+
+struct StopAtOnce;
+
+impl Monitor for StopAtOnce {
+    fn progress(&self, _completed: usize, _total: usize) {}
+    fn should_stop(&self) -> bool {
+        true
+    }
+}
+
+#[test]
+fn a_stopped_average_says_so_and_one_randomisation_is_refused() {
+    for tokens in [Arc::new(skew_gaussian()) as Law, Arc::new(skew_mixture())] {
+        let prompt = FinitePrompt::exact(&skew_head(), tokens.as_ref()).unwrap();
+        let queries = Gaussian::standard(2).unwrap();
+        let stopped =
+            prompt.over_queries(&queries, &[length(10)], QueryAverage::default(), &StopAtOnce).unwrap();
+        assert_eq!(stopped.completion, Completion::Stopped { completed: 0, total: 16 });
+        assert!(stopped.deviations.is_empty());
+        let single = QueryAverage { randomisations: 1, ..QueryAverage::default() };
+        assert!(prompt.over_queries(&queries, &[length(10)], single, &Unwatched).is_err());
+    }
+}
