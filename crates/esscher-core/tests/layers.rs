@@ -609,7 +609,7 @@ proptest! {
         cases: 400,
         failure_persistence: None,
         rng_seed: RngSeed::Fixed(23),
-        failure_persistence: None, ..ProptestConfig::default()
+        ..ProptestConfig::default()
     })]
 
     #[test]

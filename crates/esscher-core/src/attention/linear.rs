@@ -1,4 +1,4 @@
-//! Linear attention V M Uz, with the raw second moment E[zzᵀ] or the covariance as M.
+//! Linear attention V M Uz, with the raw second moment E zzᵀ or the covariance as M.
 
 use super::{Attention, Gradient, Projections, ScoreValue};
 use crate::error::Result;
@@ -9,7 +9,7 @@ use faer::{Mat, MatRef};
 /// Which second moment of the tokens linear attention uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Moment {
-    /// E[z zᵀ]: on a prompt, (1/L) Σ V zₗ ⟨zₗ, Uz⟩, the linear attention of the literature.
+    /// E zzᵀ: on a prompt, (1/L) Σ V zₗ ⟨zₗ, Uz⟩, the linear attention of the literature.
     Raw,
     /// Cov(z): softmax attention on Gaussian tokens is V m plus this, for every mean m.
     Centred,

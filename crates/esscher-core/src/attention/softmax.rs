@@ -1,4 +1,4 @@
-//! Softmax attention T[μ](z) = V ∇Λ_μ(Uz): V times the mean of the tilted measure.
+//! Softmax attention `T[μ](z) = V ∇Λ_μ(Uz)`: V times the mean of the tilted measure.
 
 use super::{Attention, Gradient, Projections, ScoreValue};
 use crate::error::Result;

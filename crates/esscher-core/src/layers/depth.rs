@@ -7,7 +7,7 @@ use crate::measure::Gaussian;
 /// The token law before the first layer and after each of them, `layers.len() + 1` Gaussians.
 ///
 /// Layer k maps x to x + h T_k\[μ_k\](x), h = `step_size`; with the same layer repeated and h → 0 this is
-/// Euler's method for [`super::flow`], of first order.
+/// Euler's method for [`super::flow()`], of first order.
 ///
 /// # Errors
 /// As [`Layer::step`], at the first layer that fails.

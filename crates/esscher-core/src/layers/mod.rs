@@ -7,7 +7,7 @@
 //! dm/dt = b + Bm,  dS/dt = BS + SBᵀ.
 //!
 //! [`Layer`] holds the matrices and gives (b, B) as an [`AffineForm`], from which all the rest follows:
-//! [`Layer::velocity`], the discrete [`Layer::step`] and [`depth`], and the continuous [`flow`].
+//! [`Layer::velocity`], the discrete [`Layer::step`] and [`depth`], and the continuous [`flow()`].
 //! [`exact_softmax_flow`] is the closed form for V = I, against which the flow is tested.
 //!
 //! # Laws
@@ -15,7 +15,7 @@
 //!   for softmax, L2 and Sinkhorn attention;
 //! - softmax and linear attention agree at m = 0;
 //! - the rank of S never changes in finite time: S(t) = X(t) S(0) X(t)ᵀ with X invertible. A covariance
-//!   collapses to lower rank only in the limit, so the collapse that [`flow`] reports is the passing of
+//!   collapses to lower rank only in the limit, so the collapse that [`flow()`] reports is the passing of
 //!   a stated threshold.
 
 mod depth;

@@ -104,7 +104,7 @@ pub trait Measure: Debug + Send + Sync {
         self.tilted_covariance(&vec![0.0; self.dimension()])
     }
 
-    /// E[z zᵀ], the second-moment matrix that linear attention uses.
+    /// E zzᵀ, the second-moment matrix that linear attention uses.
     fn second_moment(&self) -> Result<Mat<f64>> {
         let mean = self.mean()?;
         let mut moment = self.covariance()?;

@@ -17,7 +17,7 @@ pub struct BoundConstants {
     pub exponent: f64,
 }
 
-/// E ‖T[μ_L] − T[μ]‖²_{L²(ν)} ≤ c₁ σ⁶ ln L / L^{c₂/σ²}.
+/// `E ‖T[μ_L] − T[μ]‖²_{L²(ν)} ≤ c₁ σ⁶ ln L / L^{c₂/σ²}`.
 ///
 /// ```
 /// use esscher_core::prompt::{BoundConstants, PromptLength, output_bound};
@@ -39,7 +39,7 @@ pub fn value_gradient_bound(
     output_bound(length, sub_gaussian, constants)
 }
 
-/// E ‖∂T[μ_L]/∂U − ∂T[μ]/∂U‖²_{L²(ν)} ≤ c₁ σ¹² (ln L)² / L^{c₂/σ²}.
+/// `E ‖∂T[μ_L]/∂U − ∂T[μ]/∂U‖²_{L²(ν)} ≤ c₁ σ¹² (ln L)² / L^{c₂/σ²}`.
 pub fn score_gradient_bound(
     length: PromptLength,
     sub_gaussian: f64,

@@ -2,7 +2,7 @@
 
 use super::WeightMoments;
 
-/// c₁ = E[G]/τ and c₂ = (E[G²] − E[S₂])/τ² as functions of σ = τ², with derivatives in σ.
+/// c₁ = E G/τ and c₂ = (E G² − E S₂)/τ² as functions of σ = τ², with derivatives in σ.
 ///
 /// For a value direction v and tilt θ, with a = ⟨v, Gθ⟩ and q = ⟨v, Gv⟩, an output of L centred Gaussian
 /// tokens has mean c₁a and second moment c₂a² + (1 − c₁)q. Gaussian integration by parts turns all four
