@@ -155,6 +155,15 @@ pub enum Error {
         tilt: Vec<f64>,
     },
 
+    /// An instruction set that is unknown or that this processor does not have.
+    #[error("no instruction set \"{name}\" on this machine: it has {available}")]
+    InstructionSet {
+        /// The name asked for.
+        name: String,
+        /// The names that would work.
+        available: String,
+    },
+
     /// This family of measures cannot do what was asked.
     #[error("{family}: {operation} is not available; {remedy}")]
     Unsupported {

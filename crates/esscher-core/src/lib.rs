@@ -1,4 +1,6 @@
 #![doc = include_str!("guide.md")]
+// Comparisons are negated on purpose where a NaN has to take the refusing branch.
+#![allow(clippy::neg_cmp_op_on_partial_ord)]
 // A panic reachable from a public function is a bug; tests may panic.
 #![cfg_attr(
     not(test),
@@ -7,12 +9,14 @@
 
 pub mod accuracy;
 pub mod attention;
+pub mod concentration;
 pub mod error;
 pub mod layers;
 pub mod measure;
 pub mod monitor;
 pub mod numerics;
 pub mod prompt;
+mod prompt_length;
 pub mod softmax_weights;
 
 pub use accuracy::{Accuracy, Estimate};

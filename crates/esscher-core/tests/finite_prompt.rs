@@ -8,6 +8,7 @@ use esscher_core::measure::{Gaussian, Law, Measure, Mixture, Rademacher};
 use esscher_core::numerics::linalg;
 use esscher_core::prompt::{Deviation, FinitePrompt, PromptLength, delta_method, gaussian_gradient_constant};
 use esscher_core::{Mat, Monitor, Unwatched, mat};
+use proptest::prelude::*;
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -223,39 +224,85 @@ fn laws_without_an_exact_theory_say_so() {
     assert!(error.to_string().contains("Rademacher"), "{error}");
 }
 
-/// Rademacher tokens are two atoms: as a mixture they have the exact theory, and L tokens are binomial.
+fn two_atoms(size: f64) -> Mixture {
+    let atom = |x: f64| Arc::new(esscher_core::measure::Empirical::atom(&[x]).unwrap()) as Law;
+    Mixture::new(vec![(0.5, atom(-size)), (0.5, atom(size))]).unwrap()
+}
+
+fn tolerance(found: &Deviation) -> f64 {
+    match found.accuracy {
+        esscher_core::Accuracy::Exact { tolerance } => tolerance,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Tokens ±c are two atoms, and L of them are a binomial sum: outputs and gradients must be within the stated
+/// tolerance, which must itself be small.
 #[test]
-fn two_atoms_are_a_binomial_sum() {
-    let tokens: Vec<(f64, Law)> = [-1.0, 1.0]
-        .map(|point| (1.0, Arc::new(esscher_core::measure::Empirical::atom(&[point]).unwrap()) as Law))
-        .to_vec();
+fn two_atoms_are_a_binomial_sum_within_the_stated_tolerance() {
     let head = Softmax::new(mat![[1.0]].as_ref(), mat![[1.0]].as_ref()).unwrap();
-    let prompt = FinitePrompt::exact(&head, &Mixture::new(tokens).unwrap()).unwrap();
-    for (tilt, tokens) in [(0.5f64, 1u64), (0.5, 2), (0.5, 9), (3.0, 9), (3.0, 30), (12.0, 6)] {
-        // k plus signs out of L: T_L = (k e^θ − (L−k) e^{−θ}) / (k e^θ + (L−k) e^{−θ}).
-        let (mut bias, mut error, mut probability) = (0.0, 0.0, 0.5f64.powi(tokens as i32));
-        for plus in 0..=tokens {
-            let (up, down) = (plus as f64 * tilt.exp(), (tokens - plus) as f64 * (-tilt).exp());
-            let offset = (up - down) / (up + down) - tilt.tanh();
-            bias += probability * offset;
-            error += probability * offset * offset;
-            probability *= (tokens - plus) as f64 / (plus as f64 + 1.0);
+    for size in [0.5f64, 1.0, 3.0, 5.0, 7.0, 10.0, 15.0] {
+        let prompt = FinitePrompt::exact(&head, &two_atoms(size)).unwrap();
+        for tokens in [1u64, 2, 5, 9, 20, 60] {
+            let [mut bias, mut error, mut gradient] = [0.0; 3];
+            let mut probability = 0.5f64.powi(tokens as i32);
+            for plus in 0..=tokens {
+                // The weight of the plus signs and its complement; in the limit, plus signs weigh 1/(1 + e^{−2c}).
+                let (up, down) = (plus as f64, (tokens - plus) as f64 * (-2.0 * size).exp());
+                let (p, q) = (up / (up + down), down / (up + down));
+                let limit = 1.0 / (1.0 + (2.0 * size).exp());
+                let offset = -2.0 * size * (q - limit);
+                let spread = 4.0 * size * size * (p * q - limit * (1.0 - limit));
+                bias += probability * offset;
+                error += probability * offset * offset;
+                gradient += probability * spread * spread;
+                probability *= (tokens - plus) as f64 / (plus as f64 + 1.0);
+            }
+            let found = &prompt.at_query(&[1.0], &[length(tokens)]).unwrap()[0];
+            let allowed = tolerance(found);
+            let place = format!("c = {size}, L = {tokens}, tolerance {allowed:e}");
+            assert!(allowed < 1e-9, "{place}");
+            assert!(
+                (found.bias[0] - bias).abs() <= allowed * error.sqrt(),
+                "{place}: bias {:e} {bias:e}",
+                found.bias[0]
+            );
+            assert!(
+                (found.output_error / error - 1.0).abs() <= allowed,
+                "{place}: {:e} {error:e}",
+                found.output_error
+            );
+            let found = found.score_gradient_error;
+            assert!((found / gradient - 1.0).abs() <= allowed, "{place}: gradient {found:e} {gradient:e}");
         }
-        let found = &prompt.at_query(&[tilt], &[length(tokens)]).unwrap()[0];
-        assert!(
-            (found.bias[0] / bias - 1.0).abs() < 1e-9,
-            "bias θ = {tilt}, L = {tokens}: {:e} {bias:e}",
-            found.bias[0]
-        );
-        assert!((found.output_error / error - 1.0).abs() < 1e-9, "error θ = {tilt}, L = {tokens}");
+    }
+}
+
+/// A sink and a bulk at long queries, against simulation: the prompt is frozen far from its limit.
+#[test]
+fn a_sink_and_a_bulk_are_right_at_long_queries() {
+    let sink = Arc::new(esscher_core::measure::Empirical::atom(&[4.0]).unwrap()) as Law;
+    let tokens = Mixture::new(vec![(0.05, sink), (0.95, Arc::new(Gaussian::standard(1).unwrap()))]).unwrap();
+    let head = Softmax::new(mat![[1.0]].as_ref(), mat![[1.0]].as_ref()).unwrap();
+    let prompt = FinitePrompt::exact(&head, &tokens).unwrap();
+    for (query, tokens_per_prompt) in [(7.0, 100), (50.0, 4), (50.0, 100)] {
+        let exact = &prompt.at_query(&[query], &[length(tokens_per_prompt)]).unwrap()[0];
+        let draws = simulate(&head, &tokens, &[query], tokens_per_prompt as usize, 20_000);
+        let of = |part: &dyn Fn(&common::PromptDraw) -> f64| {
+            Simulated::of(&draws.iter().map(part).collect::<Vec<_>>())
+        };
+        of(&|draw| draw.output_offset[0]).agrees_with(exact.bias[0], "bias");
+        of(&|draw| draw.output).agrees_with(exact.output_error, "output error");
+        of(&|draw| draw.score_gradient).agrees_with(exact.score_gradient_error, "score gradient error");
+        let mean = of(&|draw| draw.output_offset[0]).mean;
+        of(&|draw| (draw.output_offset[0] - mean).powi(2)).agrees_with(exact.covariance[(0, 0)], "variance");
     }
 }
 
 /// Components whose scores differ by 10⁴ leave a wide gap in the integral.
 #[test]
 fn scores_far_apart_are_integrated_across_the_gap() {
-    let atom = |x: f64| Arc::new(esscher_core::measure::Empirical::atom(&[x]).unwrap()) as Law;
-    let tokens = Mixture::new(vec![(0.5, atom(-1.0)), (0.5, atom(1.0))]).unwrap();
+    let tokens = two_atoms(1.0);
     let head = Softmax::new(mat![[1e4]].as_ref(), mat![[1.0]].as_ref()).unwrap();
     let found =
         &FinitePrompt::exact(&head, &tokens).unwrap().at_query(&[1.0], &lengths(&[1, 2, 10])).unwrap();
@@ -297,4 +344,130 @@ fn zero_value_rows_and_flat_queries_are_fine() {
     assert_eq!(found.output_error, 0.0);
     assert!((found.value_gradient_error - 0.2).abs() < 1e-14);
     assert_eq!(head.output_dimension(), 1);
+}
+
+/// Scores too large for double precision are refused, not answered wrongly.
+#[test]
+fn scores_beyond_rounding_are_refused() {
+    for scale in [1e10, 1e15, 1e18, 1e300] {
+        let head = Softmax::new(mat![[scale]].as_ref(), mat![[1.0]].as_ref()).unwrap();
+        let found = FinitePrompt::exact(&head, &two_atoms(1.0)).unwrap().at_query(&[1.0], &lengths(&[2]));
+        assert!(found.is_err(), "{scale:e}: {found:?}");
+    }
+}
+
+#[test]
+fn the_papers_bounds_and_the_rate_exponent_have_their_stated_values() {
+    use esscher_core::prompt::{
+        BoundConstants, output_bound, rate_exponent, score_gradient_bound, trajectory_bound,
+    };
+    let constants = BoundConstants { factor: 3.0, exponent: 0.5 };
+    let (sigma, tokens) = (2.0f64, length(1000));
+    let log = 1000f64.ln();
+    let decay = 1000f64.powf(-0.125);
+    let output = output_bound(tokens, sigma, constants).unwrap();
+    assert!((output / (3.0 * 64.0 * log * decay) - 1.0).abs() < 1e-14);
+    let gradient = score_gradient_bound(tokens, sigma, constants).unwrap();
+    assert!((gradient / (3.0 * 4096.0 * log * log * decay) - 1.0).abs() < 1e-14);
+    for bound in [output_bound, score_gradient_bound] {
+        assert!(bound(length(1), sigma, constants).unwrap_err().to_string().contains("from 2"));
+        assert!(bound(tokens, 0.9, constants).is_err());
+        assert!(bound(tokens, sigma, BoundConstants { factor: 0.0, exponent: 1.0 }).is_err());
+    }
+    assert!((trajectory_bound(0.1, 2.0, 3.0).unwrap() / (0.3 * 6f64.exp()) - 1.0).abs() < 1e-14);
+    assert_eq!(trajectory_bound(0.0, 1e3, 1.0).unwrap(), 0.0);
+    assert_eq!(rate_exponent(0.5).unwrap(), 1.0);
+    assert!((rate_exponent(0.5f64.sqrt()).unwrap() - 1.0).abs() < 1e-15);
+    assert!((rate_exponent(1.0).unwrap() - (1.25f64.sqrt() - 0.5)).abs() < 1e-15);
+    assert!((rate_exponent(1e8).unwrap() * 1e16 - 1.0).abs() < 1e-12);
+    assert!(rate_exponent(-1.0).is_err());
+}
+
+/// Random Gaussians and atoms in the plane.
+fn any_mixture() -> impl Strategy<Value = Mixture> {
+    let component = (
+        0.01f64..1.0,
+        prop::array::uniform2(-3.0f64..3.0),
+        prop::array::uniform3(-1.5f64..1.5),
+        any::<bool>(),
+    );
+    prop::collection::vec(component, 2..5).prop_map(|components| {
+        let law = |mean: [f64; 2], [a, b, c]: [f64; 3], atom: bool| {
+            let root = if atom { Mat::zeros(2, 2) } else { mat![[a, 0.0], [b, c]] };
+            Arc::new(Gaussian::new(&mean, (&root * root.transpose()).as_ref()).unwrap()) as Law
+        };
+        Mixture::new(components.into_iter().map(|(w, mean, root, atom)| (w, law(mean, root, atom))).collect())
+            .unwrap()
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// With one token everything is a moment of the law itself; and an answer does not depend on which other
+    /// lengths were asked for.
+    #[test]
+    fn one_token_is_the_law_and_company_does_not_matter(tokens in any_mixture(), direction in 0.0f64..6.3, size in 0.0f64..12.0) {
+        let value = mat![[1.0, 0.5], [-0.3, 2.0]];
+        let head = Softmax::new(Mat::identity(2, 2).as_ref(), value.as_ref()).unwrap();
+        let query = [size * direction.cos(), size * direction.sin()];
+        let prompt = FinitePrompt::exact(&head, &tokens).unwrap();
+        let found = &prompt.at_query(&query, &lengths(&[1])).unwrap()[0];
+        let allowed = tolerance(found);
+        prop_assert!(allowed < 1e-6);
+        let gap = linalg::difference(&tokens.mean().unwrap(), &tokens.tilted_mean(&query).unwrap());
+        let bias = linalg::apply(value.as_ref(), &gap);
+        let covariance = &value * tokens.covariance().unwrap() * value.transpose();
+        let error = linalg::trace(covariance.as_ref()) + linalg::squared_norm(&bias);
+        prop_assert!((found.output_error - error).abs() <= (allowed + 1e-12) * error, "{} {}", found.output_error, error);
+        for i in 0..2 {
+            prop_assert!((found.bias[i] - bias[i]).abs() <= (allowed + 1e-12) * error.sqrt());
+            for j in 0..2 {
+                prop_assert!((found.covariance[(i, j)] - covariance[(i, j)]).abs() <= (allowed + 1e-12) * error);
+            }
+        }
+        let bend = &value * tokens.tilted_covariance(&query).unwrap();
+        let gradient = linalg::squared_frobenius(bend.as_ref()) * linalg::squared_norm(&query);
+        prop_assert!((found.score_gradient_error - gradient).abs() <= (allowed + 1e-10) * gradient, "{} {}", found.score_gradient_error, gradient);
+        prop_assert!((found.participation - 1.0).abs() < 1e-12);
+
+        // Errors below 10⁻⁶⁰ come from deviates that the engine leaves out.
+        let alone = &prompt.at_query(&query, &lengths(&[50])).unwrap()[0];
+        prop_assume!(alone.output_error > 1e-60);
+        let together = &prompt.at_query(&query, &lengths(&[50, 1_000_000_000_000])).unwrap()[0];
+        let allowed = tolerance(alone).max(tolerance(together)) + 1e-12;
+        prop_assert!((alone.output_error - together.output_error).abs() <= allowed * alone.output_error, "{:e} {:e} {allowed:e}", alone.output_error, together.output_error);
+        prop_assert!((alone.score_gradient_error - together.score_gradient_error).abs() <= allowed * alone.score_gradient_error);
+        for i in 0..2 {
+            prop_assert!((alone.bias[i] - together.bias[i]).abs() <= allowed * alone.output_error.sqrt());
+        }
+    }
+
+    /// Whatever numbers come in, an answer is finite and not negative, or an error.
+    #[test]
+    fn no_input_makes_a_finite_prompt_panic_or_answer_nonsense(
+        entries in prop::collection::vec(prop::num::f64::ANY, 8),
+        exponent in -200i32..200,
+        tokens in 1u64..1_000_000_000_000,
+    ) {
+        for scale in [None, Some(10f64.powi(exponent)), Some(10f64.powi(exponent % 4))] {
+            let entry = |k: usize| scale.map_or(entries[k], |scale| entries[k].sin() * scale);
+            let weights = [entries[0].sin().abs() + 1e-12, 10f64.powi(exponent.min(0))];
+            let Ok(head) = Softmax::new(mat![[entry(1)]].as_ref(), mat![[entry(2)]].as_ref()) else { continue };
+            let Ok(wide) = Gaussian::new(&[entry(3)], mat![[entry(4).abs()]].as_ref()) else { continue };
+            let Ok(atom) = esscher_core::measure::Empirical::atom(&[entry(5)]) else { continue };
+            let parts: Vec<(f64, Law)> = vec![(weights[0], Arc::new(wide.clone())), (weights[1], Arc::new(atom))];
+            let Ok(mixture) = Mixture::new(parts) else { continue };
+            for law in [&wide as &dyn Measure, &mixture] {
+                let prompt = FinitePrompt::exact(&head, law).unwrap();
+                let all = [length(1), length(2), length(tokens)];
+                for found in prompt.at_query(&[entry(6)], &all).unwrap_or_default() {
+                    let numbers = [found.output_error, found.score_gradient_error, found.value_gradient_error, found.participation];
+                    prop_assert!(numbers.iter().all(|number| number.is_finite() && *number >= 0.0), "{found:?}");
+                    prop_assert!(found.bias[0].is_finite() && found.covariance[(0, 0)] >= 0.0, "{found:?}");
+                }
+                let _ = delta_method(&head, law, &[entry(6)]);
+            }
+        }
+    }
 }

@@ -251,7 +251,7 @@ fn laws_that_are_gaussian_mixtures_say_so_whatever_they_are_wrapped_in() {
                 .as_gaussian_mixture()
                 .unwrap()
                 .into_iter()
-                .map(|component| (component.weight, Arc::new(component.gaussian) as Law))
+                .map(|component| (component.weight(), Arc::new(component.gaussian) as Law))
                 .collect();
             let rebuilt = Mixture::new(rebuilt).unwrap();
             let (a, b) = (law.log_partition(&tilt).unwrap(), rebuilt.log_partition(&tilt).unwrap());

@@ -158,7 +158,7 @@ fn mixture_tokens_average_like_the_gaussian_they_are() {
     let gaussian = Gaussian::standard(2).unwrap();
     let halves: Vec<(f64, Law)> = vec![(0.5, Arc::new(gaussian.clone())), (0.5, Arc::new(gaussian.clone()))];
     let head = Softmax::new(mat![[0.9, 0.1], [0.0, 0.6]].as_ref(), Mat::identity(2, 2).as_ref()).unwrap();
-    let options = QueryAverage { directions: 4, randomisations: 2, seed: 3 };
+    let options = QueryAverage { directions: 2, randomisations: 2, seed: 3 };
     let all = lengths(&[100, 1_000_000_000_000]);
     let average = |tokens: &dyn esscher_core::measure::Measure| {
         FinitePrompt::exact(&head, tokens)
@@ -233,4 +233,75 @@ fn a_stopped_average_says_so_and_one_randomisation_is_refused() {
         let single = QueryAverage { randomisations: 1, ..QueryAverage::default() };
         assert!(prompt.over_queries(&queries, &[length(10)], single, &Unwatched).is_err());
     }
+}
+
+/// Two atoms read by off-centre queries: the error turns sharply along the ray, so the radius rule has to be
+/// refined until it settles, and the stated tolerance has to hold against a fine trapezoid sum.
+#[test]
+fn sharp_mixtures_are_averaged_within_the_stated_tolerance() {
+    let atoms = Mixture::new(vec![
+        (0.5, Arc::new(Empirical::atom(&[-1.0]).unwrap()) as Law),
+        (0.5, Arc::new(Empirical::atom(&[1.0]).unwrap())),
+    ])
+    .unwrap();
+    let queries = Gaussian::new(&[2.0], mat![[1.0]].as_ref()).unwrap();
+    let all = lengths(&[10, 1000]);
+    for scale in [1.0, 8.0] {
+        let head = Softmax::new(mat![[scale]].as_ref(), mat![[1.0]].as_ref()).unwrap();
+        let prompt = FinitePrompt::exact(&head, &atoms).unwrap();
+        let averaged = prompt.over_queries(&queries, &all, QueryAverage::default(), &Unwatched).unwrap();
+        let step = 0.1 / scale;
+        let mut direct = vec![0.0; all.len()];
+        let count = (9.0 / step) as i32;
+        for k in -count..=count {
+            let g = step * f64::from(k);
+            for (sum, found) in direct.iter_mut().zip(prompt.at_query(&[2.0 + g], &all).unwrap()) {
+                *sum += step * normal::density(g) * found.output_error;
+            }
+        }
+        for (found, direct) in averaged.deviations.iter().zip(&direct) {
+            let error = (found.output_error.value / direct - 1.0).abs();
+            let Accuracy::Exact { tolerance } = found.output_error.accuracy else { panic!("{found:?}") };
+            assert!(tolerance < 1e-3, "U = {scale}: tolerance {tolerance:e}");
+            assert!(error < 2.0 * tolerance + 1e-9, "U = {scale}: {error:e}, tolerance {tolerance:e}");
+        }
+    }
+}
+
+/// A product or a mixture of Gaussians is as good a query law as the Gaussian that it is.
+#[test]
+fn disguised_gaussian_queries_are_not_sampled() {
+    let line: Law = Arc::new(Gaussian::standard(1).unwrap());
+    let plane = esscher_core::measure::Product::new(vec![line.clone(), line]).unwrap();
+    let head = Softmax::new(Mat::identity(2, 2).as_ref(), Mat::identity(2, 2).as_ref()).unwrap();
+    let prompt = FinitePrompt::exact(&head, &Gaussian::standard(2).unwrap()).unwrap();
+    let average = |law: &dyn esscher_core::measure::Measure| {
+        prompt.over_queries(law, &[PromptLength::MAX], QueryAverage::COARSE, &Unwatched).unwrap().deviations
+            [0]
+        .output_error
+    };
+    let (disguised, plain) = (average(&plane), average(&Gaussian::standard(2).unwrap()));
+    assert!(matches!(disguised.accuracy, Accuracy::QuasiMonteCarlo { .. }));
+    assert!((disguised.value / plain.value - 1.0).abs() < 1e-12);
+}
+
+#[test]
+fn overflow_and_absurd_options_are_errors() {
+    let huge = Mat::from_fn(1, 1, |_, _| 1e160);
+    let head = Softmax::new(mat![[1.0]].as_ref(), huge.as_ref()).unwrap();
+    let law = Gaussian::standard(1).unwrap();
+    let prompt = FinitePrompt::exact(&head, &law).unwrap();
+    assert!(prompt.over_queries(&law, &[length(10)], QueryAverage::COARSE, &Unwatched).is_err());
+    for options in [
+        QueryAverage { directions: u32::MAX, ..QueryAverage::COARSE },
+        QueryAverage { directions: 0, ..QueryAverage::COARSE },
+        QueryAverage { randomisations: u32::MAX, ..QueryAverage::COARSE },
+    ] {
+        let text = prompt.over_queries(&law, &[length(10)], options, &Unwatched).unwrap_err().to_string();
+        assert!(text.contains("the number of"), "{text}");
+    }
+    // Scores of deviation 1000 are allowed although the far tail of the radius exceeds the engine's range.
+    let steep = Softmax::new(mat![[1000.0]].as_ref(), mat![[1.0]].as_ref()).unwrap();
+    let prompt = FinitePrompt::exact(&steep, &law).unwrap();
+    assert!(prompt.over_queries(&law, &[length(10)], QueryAverage::COARSE, &Unwatched).is_ok());
 }

@@ -1,5 +1,6 @@
 //! Push-forward of a measure by an affine map: the law of Az + b has Λ(t) = ⟨t, b⟩ + Λ_z(Aᵀt).
 
+use super::sub_gaussian::{SubGaussian, largest_eigenvalue};
 use super::{Gaussian, GaussianComponent, Law, Measure, Radial, check_sampling, check_tilt};
 use crate::error::Result;
 use crate::numerics::{Stream, check, linalg};
@@ -49,6 +50,16 @@ impl Affine {
             "the tilt of the base measure",
             linalg::apply_transpose(self.matrix.as_ref(), tilt),
         )
+    }
+
+    /// ‖A‖, the largest singular value.
+    fn operator_norm(&self) -> Option<f64> {
+        let gram = if self.matrix.nrows() < self.matrix.ncols() {
+            &self.matrix * self.matrix.transpose()
+        } else {
+            self.matrix.transpose() * &self.matrix
+        };
+        largest_eigenvalue(gram.as_ref()).map(f64::sqrt)
     }
 
     fn push(&self, vector: &[f64]) -> Vec<f64> {
@@ -106,7 +117,7 @@ impl Measure for Affine {
             let covariance = &self.matrix * component.gaussian.covariance_matrix() * self.matrix.transpose();
             let mean = self.push(component.gaussian.mean_vector());
             let gaussian = Gaussian::new(&mean, linalg::symmetric_part(covariance.as_ref()).as_ref()).ok()?;
-            Some(GaussianComponent { weight: component.weight, gaussian })
+            Some(GaussianComponent { log_weight: component.log_weight, gaussian })
         };
         self.base.as_gaussian_mixture()?.into_iter().map(push).collect()
     }
@@ -114,5 +125,21 @@ impl Measure for Affine {
     fn as_radial(&self) -> Option<Radial> {
         let Radial { centre, root, radius } = self.base.as_radial()?;
         Some(Radial { centre: self.push(&centre), root: &self.matrix * root, radius })
+    }
+
+    fn sub_gaussian(&self) -> Option<SubGaussian> {
+        if let Some([single]) = self.as_gaussian_mixture().as_deref() {
+            return single.gaussian.sub_gaussian();
+        }
+        let parameter = self.operator_norm()? * self.base.sub_gaussian()?.parameter;
+        let variance = largest_eigenvalue(self.covariance().ok()?.as_ref())?;
+        Some(SubGaussian::against_lower_bound(parameter, variance))
+    }
+
+    fn sub_gaussian_under_tilts(&self) -> Option<f64> {
+        if let Some([single]) = self.as_gaussian_mixture().as_deref() {
+            return single.gaussian.sub_gaussian_under_tilts();
+        }
+        Some(self.operator_norm()? * self.base.sub_gaussian_under_tilts()?)
     }
 }

@@ -1,6 +1,6 @@
 //! Laws with independent coordinates of one kind: the family states its one-dimensional law, this file does the rest.
 
-use super::{Law, Measure, Tilted, check_sampling, check_tilt};
+use super::{Law, Measure, SubGaussian, Tilted, check_sampling, check_tilt};
 use crate::error::Result;
 use crate::numerics::{Stream, check};
 use faer::Mat;
@@ -16,6 +16,10 @@ pub(super) trait LineLaw: Debug + Clone + Send + Sync + 'static {
     fn tilted_mean(&self, tilt: f64) -> f64;
     fn tilted_variance(&self, tilt: f64) -> f64;
     fn sample_tilted(&self, tilt: f64, stream: &mut Stream) -> f64;
+    /// The largest tilted variance, where it is finite and attained at tilt 0.
+    fn largest_variance(&self) -> Option<f64> {
+        None
+    }
 }
 
 /// d independent coordinates with the same line law.
@@ -82,6 +86,14 @@ impl<T: LineLaw> Measure for Coordinates<T> {
     fn tilted(&self, tilt: &[f64]) -> Result<Law> {
         Ok(Arc::new(Tilted::new(Arc::new(self.clone()), tilt)?))
     }
+
+    fn sub_gaussian(&self) -> Option<SubGaussian> {
+        self.sub_gaussian_under_tilts().map(SubGaussian::optimal)
+    }
+
+    fn sub_gaussian_under_tilts(&self) -> Option<f64> {
+        self.line.largest_variance().map(f64::sqrt)
+    }
 }
 
 /// Lets a public family be its `Coordinates` in everything but the name.
@@ -113,6 +125,12 @@ macro_rules! measure_with_independent_coordinates {
             }
             fn tilted(&self, tilt: &[f64]) -> $crate::Result<$crate::measure::Law> {
                 self.0.tilted(tilt)
+            }
+            fn sub_gaussian(&self) -> Option<$crate::measure::SubGaussian> {
+                self.0.sub_gaussian()
+            }
+            fn sub_gaussian_under_tilts(&self) -> Option<f64> {
+                self.0.sub_gaussian_under_tilts()
             }
         }
     };

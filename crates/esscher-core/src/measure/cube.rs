@@ -88,6 +88,10 @@ impl LineLaw for Interval {
             if size < 1e-8 { 2.0 * uniform } else { -(uniform * (-2.0 * size).exp_m1()).ln_1p() / size };
         (1.0 - distance_from_end) * tilt.signum()
     }
+
+    fn largest_variance(&self) -> Option<f64> {
+        Some(1.0 / 3.0)
+    }
 }
 
 /// Σₙ cₙ factor(n) θ^{2n−2}.

@@ -1,6 +1,6 @@
 //! A user's own law, known through its log-partition: the rest is differentiated from it or handed in.
 
-use super::{Law, Measure, Tilted, check_sampling, check_tilt};
+use super::{Law, Measure, SubGaussian, Tilted, check_sampling, check_tilt};
 use crate::error::{Error, Result};
 use crate::numerics::{Stream, check};
 use faer::Mat;
@@ -33,6 +33,7 @@ pub struct Custom {
     tilted_mean: Option<Arc<TiltedMean>>,
     tilted_covariance: Option<Arc<TiltedCovariance>>,
     sampler: Option<Arc<Sampler>>,
+    sub_gaussian: Option<SubGaussian>,
 }
 
 /// Steps of the central differences, relative to the size of the tilt: they balance truncation
@@ -65,6 +66,7 @@ impl Custom {
             tilted_mean: None,
             tilted_covariance: None,
             sampler: None,
+            sub_gaussian: None,
         })
     }
 
@@ -89,6 +91,12 @@ impl Custom {
         sampler: impl Fn(&[f64], &mut Stream, &mut [f64]) + Send + Sync + 'static,
     ) -> Self {
         self.sampler = Some(Arc::new(sampler));
+        self
+    }
+
+    /// States a sub-Gaussian parameter that the user has proved for this law; it is taken on trust.
+    pub fn with_sub_gaussian(mut self, sub_gaussian: SubGaussian) -> Self {
+        self.sub_gaussian = Some(sub_gaussian);
         self
     }
 
@@ -195,5 +203,9 @@ impl Measure for Custom {
 
     fn tilted(&self, tilt: &[f64]) -> Result<Law> {
         Ok(Arc::new(Tilted::new(Arc::new(self.clone()), tilt)?))
+    }
+
+    fn sub_gaussian(&self) -> Option<SubGaussian> {
+        self.sub_gaussian
     }
 }

@@ -1,5 +1,6 @@
 //! Empirical measure Σ wₗ δ_{zₗ} of weighted points: a finite prompt is one.
 
+use super::sub_gaussian::{SubGaussian, half_diameter, largest_eigenvalue};
 use super::{Gaussian, GaussianComponent, Law, Measure, check_sampling, check_tilt};
 use crate::error::Result;
 use crate::numerics::{Stream, check, linalg, softmax};
@@ -170,8 +171,19 @@ impl Measure for Empirical {
             .zip(&self.log_weights)
             .map(|(point, log_weight)| {
                 let gaussian = Gaussian::new(point, none.as_ref()).ok()?;
-                Some(GaussianComponent { weight: log_weight.exp(), gaussian })
+                Some(GaussianComponent { log_weight: *log_weight, gaussian })
             })
             .collect()
+    }
+
+    fn sub_gaussian(&self) -> Option<SubGaussian> {
+        let parameter = self.sub_gaussian_under_tilts()?;
+        let variance = largest_eigenvalue(self.covariance().ok()?.as_ref())?;
+        Some(SubGaussian::against_lower_bound(parameter, variance))
+    }
+
+    fn sub_gaussian_under_tilts(&self) -> Option<f64> {
+        let points: Vec<&[f64]> = self.points().collect();
+        Some(half_diameter(&points)).filter(|parameter| parameter.is_finite())
     }
 }

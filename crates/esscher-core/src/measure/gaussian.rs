@@ -1,5 +1,6 @@
 //! Gaussian N(m, G): Λ(θ) = ⟨θ, m⟩ + θᵀGθ/2, the one family whose attention is linear in the query.
 
+use super::sub_gaussian::{SubGaussian, largest_eigenvalue};
 use super::{GaussianComponent, Law, Measure, Radial, check_sampling, check_tilt};
 use crate::error::{Error, Result};
 use crate::numerics::radius::RadiusLaw;
@@ -119,7 +120,7 @@ impl Measure for Gaussian {
     }
 
     fn as_gaussian_mixture(&self) -> Option<Vec<GaussianComponent>> {
-        Some(vec![GaussianComponent { weight: 1.0, gaussian: self.clone() }])
+        Some(vec![GaussianComponent { log_weight: 0.0, gaussian: self.clone() }])
     }
 
     fn as_radial(&self) -> Option<Radial> {
@@ -128,5 +129,13 @@ impl Measure for Gaussian {
             root: self.root.clone(),
             radius: RadiusLaw::Chi { degrees: self.root.ncols() },
         })
+    }
+
+    fn sub_gaussian(&self) -> Option<SubGaussian> {
+        self.sub_gaussian_under_tilts().map(SubGaussian::optimal)
+    }
+
+    fn sub_gaussian_under_tilts(&self) -> Option<f64> {
+        largest_eigenvalue(self.covariance.as_ref()).map(f64::sqrt)
     }
 }

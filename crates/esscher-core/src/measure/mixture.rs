@@ -1,5 +1,6 @@
 //! Mixture Σ πₖ μₖ of measures of any families: selective, where a single Gaussian is linear.
 
+use super::sub_gaussian::{SubGaussian, half_diameter, largest_eigenvalue};
 use super::{Gaussian, Law, Measure, check_sampling, check_tilt};
 use crate::error::Result;
 use crate::numerics::{Stream, check, linalg, softmax};
@@ -22,17 +23,25 @@ use std::sync::Arc;
 /// ```
 #[derive(Debug, Clone)]
 pub struct Mixture {
-    weights: Vec<f64>,
+    log_weights: Vec<f64>,
     components: Vec<Law>,
 }
 
 /// One component of a Gaussian mixture: πₖ and N(mₖ, Gₖ), an atom where Gₖ = 0.
 #[derive(Debug, Clone)]
 pub struct GaussianComponent {
-    /// πₖ; the weights of a mixture sum to one.
-    pub weight: f64,
+    /// ln πₖ; the weights of a mixture sum to one. A logarithm, because tilting can make πₖ underflow and
+    /// tilting back must bring it back.
+    pub log_weight: f64,
     /// N(mₖ, Gₖ).
     pub gaussian: Gaussian,
+}
+
+impl GaussianComponent {
+    /// πₖ.
+    pub fn weight(&self) -> f64 {
+        self.log_weight.exp()
+    }
 }
 
 impl Mixture {
@@ -42,17 +51,24 @@ impl Mixture {
     /// No component, a weight that is not positive, or components of different dimensions.
     pub fn new(components: Vec<(f64, Law)>) -> Result<Self> {
         let (weights, components): (Vec<f64>, Vec<Law>) = components.into_iter().unzip();
-        let weights = check::weights(&weights)?;
+        let log_weights = check::weights(&weights)?.into_iter().map(f64::ln).collect();
         let dimension = components[0].dimension();
         for component in &components {
             check::size("a component of the mixture (dimension)", dimension, component.dimension())?;
         }
-        Ok(Mixture { weights, components })
+        Ok(Mixture { log_weights, components })
+    }
+
+    /// The mixture of the components that another measure offers, log-weights and all.
+    pub(super) fn of_gaussians(components: Vec<GaussianComponent>) -> Self {
+        let (log_weights, components) =
+            components.into_iter().map(|part| (part.log_weight, Arc::new(part.gaussian) as Law)).unzip();
+        Mixture { log_weights, components }
     }
 
     /// πₖ.
-    pub fn weights(&self) -> &[f64] {
-        &self.weights
+    pub fn weights(&self) -> Vec<f64> {
+        self.log_weights.iter().map(|log_weight| log_weight.exp()).collect()
     }
 
     /// μₖ.
@@ -62,14 +78,17 @@ impl Mixture {
 
     /// softmax(ln πₖ + Λₖ(θ)) and Λ(θ).
     fn responsibilities(&self, tilt: &[f64]) -> Result<(Vec<f64>, f64)> {
+        Ok(softmax(&self.log_masses(tilt)?))
+    }
+
+    /// ln πₖ + Λₖ(θ).
+    fn log_masses(&self, tilt: &[f64]) -> Result<Vec<f64>> {
         check_tilt(self.dimension(), tilt)?;
-        let log_masses: Vec<f64> = self
-            .weights
+        self.log_weights
             .iter()
             .zip(&self.components)
-            .map(|(weight, component)| Ok(weight.ln() + component.log_partition(tilt)?))
-            .collect::<Result<_>>()?;
-        Ok(softmax(&log_masses))
+            .map(|(log_weight, component)| Ok(log_weight + component.log_partition(tilt)?))
+            .collect()
     }
 }
 
@@ -117,24 +136,46 @@ impl Measure for Mixture {
     }
 
     fn tilted(&self, tilt: &[f64]) -> Result<Law> {
-        let (weights, _) = self.responsibilities(tilt)?;
-        // A component whose tilted weight underflows has left the mixture.
-        let components = weights
-            .iter()
-            .zip(&self.components)
-            .filter(|(weight, _)| **weight > 0.0)
-            .map(|(weight, component)| Ok((*weight, component.tilted(tilt)?)))
-            .collect::<Result<_>>()?;
-        Ok(Arc::new(Mixture::new(components)?))
+        let log_masses = self.log_masses(tilt)?;
+        let log_partition = softmax(&log_masses).1;
+        let log_weights = log_masses.iter().map(|log_mass| log_mass - log_partition).collect();
+        let components =
+            self.components.iter().map(|component| component.tilted(tilt)).collect::<Result<_>>()?;
+        Ok(Arc::new(Mixture { log_weights, components }))
     }
 
     fn as_gaussian_mixture(&self) -> Option<Vec<GaussianComponent>> {
         let mut flattened = Vec::new();
-        for (weight, component) in self.weights.iter().zip(&self.components) {
+        for (log_weight, component) in self.log_weights.iter().zip(&self.components) {
             for inner in component.as_gaussian_mixture()? {
-                flattened.push(GaussianComponent { weight: weight * inner.weight, gaussian: inner.gaussian });
+                flattened.push(GaussianComponent {
+                    log_weight: log_weight + inner.log_weight,
+                    gaussian: inner.gaussian,
+                });
             }
         }
         Some(flattened)
+    }
+
+    fn sub_gaussian(&self) -> Option<SubGaussian> {
+        if let [single] = self.components.as_slice() {
+            return single.sub_gaussian();
+        }
+        let parameters: Vec<f64> = self
+            .components
+            .iter()
+            .map(|component| Some(component.sub_gaussian()?.parameter))
+            .collect::<Option<_>>()?;
+        let widest = parameters.into_iter().fold(0.0, f64::max);
+        let means: Vec<Vec<f64>> =
+            self.components.iter().map(|component| component.mean().ok()).collect::<Option<_>>()?;
+        let spread = half_diameter(&means.iter().map(Vec::as_slice).collect::<Vec<_>>());
+        let parameter = widest.hypot(spread);
+        // Lower bounds on σ²: the covariance and, far out, each Gaussian component.
+        let mut lower_bound = largest_eigenvalue(self.covariance().ok()?.as_ref())?;
+        for component in self.as_gaussian_mixture().unwrap_or_default() {
+            lower_bound = lower_bound.max(component.gaussian.sub_gaussian_under_tilts()?.powi(2));
+        }
+        Some(SubGaussian::against_lower_bound(parameter, lower_bound))
     }
 }

@@ -25,6 +25,7 @@ mod mixture;
 mod product;
 mod rademacher;
 mod sphere;
+mod sub_gaussian;
 mod tilted;
 
 pub use affine::Affine;
@@ -37,6 +38,7 @@ pub use mixture::{GaussianComponent, Mixture};
 pub use product::Product;
 pub use rademacher::Rademacher;
 pub use sphere::Sphere;
+pub use sub_gaussian::{Sharpness, SubGaussian};
 pub use tilted::Tilted;
 
 use crate::error::Result;
@@ -91,6 +93,21 @@ pub trait Measure: Debug + Send + Sync {
     /// The measure as centre + radius · root · uniform direction, where it has that form: averages
     /// over such query laws integrate the radius by quadrature.
     fn as_radial(&self) -> Option<Radial> {
+        None
+    }
+
+    /// A proved σ with E exp⟨θ, z − m⟩ ≤ exp(σ²|θ|²/2) for all θ, m the mean, where one is known.
+    ///
+    /// σ² is at least the largest eigenvalue of the covariance. Proofs: `sub_gaussian.md` beside this file.
+    fn sub_gaussian(&self) -> Option<SubGaussian> {
+        None
+    }
+
+    /// A proved v with ∇²Λ(θ) ⪯ v²I at every tilt, where one is known.
+    ///
+    /// Then every tilt of the measure is v-sub-Gaussian, and the tilted mean moves by at most v²|δ| when
+    /// the tilt moves by δ.
+    fn sub_gaussian_under_tilts(&self) -> Option<f64> {
         None
     }
 

@@ -1,6 +1,6 @@
 //! Independent product μ₁ ⊗ μ₂ ⊗ …: coordinates side by side, log-partitions add.
 
-use super::{Gaussian, GaussianComponent, Law, Measure, check_sampling, check_tilt};
+use super::{Gaussian, GaussianComponent, Law, Measure, Sharpness, SubGaussian, check_sampling, check_tilt};
 use crate::error::Result;
 use crate::numerics::{Stream, check};
 use faer::Mat;
@@ -87,29 +87,47 @@ impl Measure for Product {
     }
 
     fn as_gaussian_mixture(&self) -> Option<Vec<GaussianComponent>> {
-        // (weight, mean, covariance blocks) of every choice of one component from each factor.
-        let mut partial = vec![(1.0, Vec::new(), Vec::new())];
+        // (log-weight, mean, covariance blocks) of every choice of one component from each factor.
+        let mut partial = vec![(0.0, Vec::new(), Vec::new())];
         for factor in &self.factors {
             let components = factor.as_gaussian_mixture()?;
             partial = partial
                 .iter()
-                .flat_map(|(weight, mean, blocks): &(f64, Vec<f64>, Vec<Mat<f64>>)| {
+                .flat_map(|(log_weight, mean, blocks): &(f64, Vec<f64>, Vec<Mat<f64>>)| {
                     components.iter().map(move |component| {
                         let mean = [mean.as_slice(), component.gaussian.mean_vector()].concat();
                         let mut blocks = blocks.clone();
                         blocks.push(component.gaussian.covariance_matrix().to_owned());
-                        (weight * component.weight, mean, blocks)
+                        (log_weight + component.log_weight, mean, blocks)
                     })
                 })
                 .collect();
         }
         partial
             .into_iter()
-            .map(|(weight, mean, blocks)| {
+            .map(|(log_weight, mean, blocks)| {
                 let gaussian = Gaussian::new(&mean, block_diagonal(&blocks).as_ref()).ok()?;
-                Some(GaussianComponent { weight, gaussian })
+                Some(GaussianComponent { log_weight, gaussian })
             })
             .collect()
+    }
+
+    fn sub_gaussian(&self) -> Option<SubGaussian> {
+        let factors: Vec<SubGaussian> =
+            self.factors.iter().map(|factor| factor.sub_gaussian()).collect::<Option<_>>()?;
+        let parameter = factors.iter().fold(0.0, |largest: f64, factor| largest.max(factor.parameter));
+        // One optimal factor with the largest parameter is enough: tilts of that factor alone attain it.
+        let attained = factors
+            .iter()
+            .any(|factor| factor.parameter == parameter && factor.sharpness == Sharpness::Optimal);
+        Some(if attained { SubGaussian::optimal(parameter) } else { SubGaussian::upper_bound(parameter) })
+    }
+
+    fn sub_gaussian_under_tilts(&self) -> Option<f64> {
+        self.factors
+            .iter()
+            .map(|factor| factor.sub_gaussian_under_tilts())
+            .try_fold(0.0, |largest: f64, parameter| Some(largest.max(parameter?)))
     }
 }
 

@@ -61,4 +61,8 @@ impl LineLaw for Sign {
         // P(+1) = 1/(1 + e^{−2θ}).
         if stream.uniform() * (1.0 + (-2.0 * tilt).exp()) < 1.0 { 1.0 } else { -1.0 }
     }
+
+    fn largest_variance(&self) -> Option<f64> {
+        Some(1.0)
+    }
 }

@@ -1,6 +1,6 @@
 //! Uniform sphere of radius r: Λ is a Bessel function of r|θ|, the tilted measure is von Mises–Fisher.
 
-use super::{Law, Measure, Radial, Tilted, check_sampling, check_tilt};
+use super::{Law, Measure, Radial, SubGaussian, Tilted, check_sampling, check_tilt};
 use crate::error::Result;
 use crate::numerics::bessel::SphereFunctions;
 use crate::numerics::radius::RadiusLaw;
@@ -115,6 +115,14 @@ impl Measure for Sphere {
             root: linalg::identity(self.dimension),
             radius: RadiusLaw::Fixed { radius: self.radius },
         })
+    }
+
+    fn sub_gaussian(&self) -> Option<SubGaussian> {
+        self.sub_gaussian_under_tilts().map(SubGaussian::optimal)
+    }
+
+    fn sub_gaussian_under_tilts(&self) -> Option<f64> {
+        Some(self.radius / (self.dimension as f64).sqrt())
     }
 }
 

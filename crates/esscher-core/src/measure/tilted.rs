@@ -1,6 +1,7 @@
 //! Tilted measure μ_a of any family, for families that are not closed under tilting.
 
-use super::{GaussianComponent, Law, Measure, check_tilt};
+use super::sub_gaussian::{SubGaussian, largest_eigenvalue};
+use super::{GaussianComponent, Law, Measure, Mixture, check_tilt};
 use crate::error::Result;
 use crate::numerics::{Stream, linalg};
 use faer::Mat;
@@ -60,6 +61,19 @@ impl Measure for Tilted {
     }
 
     fn as_gaussian_mixture(&self) -> Option<Vec<GaussianComponent>> {
-        self.base.tilted(&self.tilt).ok()?.as_gaussian_mixture()
+        // Through the components of the base: asking the base for its tilted self would lead back here.
+        Mixture::of_gaussians(self.base.as_gaussian_mixture()?).tilted(&self.tilt).ok()?.as_gaussian_mixture()
+    }
+
+    fn sub_gaussian(&self) -> Option<SubGaussian> {
+        if let Some(parameter) = self.sub_gaussian_under_tilts() {
+            let variance = largest_eigenvalue(self.covariance().ok()?.as_ref())?;
+            return Some(SubGaussian::against_lower_bound(parameter, variance));
+        }
+        Mixture::of_gaussians(self.as_gaussian_mixture()?).sub_gaussian()
+    }
+
+    fn sub_gaussian_under_tilts(&self) -> Option<f64> {
+        self.base.sub_gaussian_under_tilts()
     }
 }

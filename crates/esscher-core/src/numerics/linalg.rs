@@ -16,6 +16,15 @@ pub fn squared_norm(a: &[f64]) -> f64 {
     dot(a, a)
 }
 
+/// |a|, without overflow or underflow of the squares.
+pub fn norm(a: &[f64]) -> f64 {
+    let largest = a.iter().fold(0.0, |size: f64, entry| size.max(entry.abs()));
+    if largest == 0.0 || !largest.is_finite() {
+        return largest;
+    }
+    largest * a.iter().map(|entry| (entry / largest).powi(2)).sum::<f64>().sqrt()
+}
+
 /// target += scale · vector.
 pub fn add_scaled(target: &mut [f64], scale: f64, vector: &[f64]) {
     for (entry, value) in target.iter_mut().zip(vector) {

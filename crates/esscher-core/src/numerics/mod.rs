@@ -3,13 +3,21 @@
 pub mod bessel;
 pub(crate) mod check;
 pub mod dormand_prince;
+mod joint_summary;
 pub mod linalg;
 pub mod log_sum_exp;
 pub mod normal;
 pub mod radius;
 pub mod sobol;
+pub mod statistics;
 pub mod stream;
+pub mod student;
+mod vector;
 
+pub use joint_summary::JointSummary;
 pub use log_sum_exp::{log_sum_exp, softmax};
 pub use sobol::ScrambledSobol;
 pub use stream::Stream;
+pub use vector::InstructionSet;
+
+pub(crate) use vector::{Arithmetic, Kernel, Real, exp};

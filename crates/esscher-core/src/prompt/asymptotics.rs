@@ -96,5 +96,6 @@ pub fn rate_exponent(operator_norm: f64) -> Result<f64> {
         });
     }
     let square = operator_norm * operator_norm;
-    Ok(if square <= 0.5 { 1.0 } else { (1.0 / square + 0.25).sqrt() - 0.5 })
+    // √(x + ¼) − ½ without its cancellation at small x = 1/H².
+    Ok(if square <= 0.5 { 1.0 } else { 1.0 / (square * ((1.0 / square + 0.25).sqrt() + 0.5)) })
 }

@@ -60,6 +60,9 @@ pub fn trajectory_bound(gradient_gap: f64, growth: f64, time: f64) -> Result<f64
             return Err(Error::OutOfRange { what, value, expected: "a finite number from 0 up" });
         }
     }
+    if gradient_gap == 0.0 || time == 0.0 {
+        return Ok(0.0);
+    }
     check::finite_number("the trajectory bound", gradient_gap * time * (growth * time).exp())
 }
 

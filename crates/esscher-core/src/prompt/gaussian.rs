@@ -83,10 +83,12 @@ impl GaussianTokens {
     /// The geometry of a query with tilt θ.
     pub(super) fn geometry(&self, tilt: &[f64], query_norm: f64) -> QueryGeometry {
         let whitened = linalg::apply_transpose(self.gaussian.root(), tilt);
-        let score_deviation = linalg::squared_norm(&whitened).sqrt();
+        let score_deviation = linalg::norm(&whitened);
         // At τ = 0 the weights are uniform, no direction is special, and "across" is all of space.
-        let scale = if score_deviation > 0.0 { 1.0 / score_deviation } else { 0.0 };
-        let unit: Vec<f64> = whitened.iter().map(|entry| entry * scale).collect();
+        let unit: Vec<f64> = whitened
+            .iter()
+            .map(|entry| if score_deviation > 0.0 { entry / score_deviation } else { 0.0 })
+            .collect();
         let output_direction = linalg::apply(self.value_root.as_ref(), &unit);
         let output_along = linalg::squared_norm(&output_direction);
         let token_along = linalg::squared_norm(&linalg::apply(self.gaussian.root(), &unit));
@@ -129,11 +131,9 @@ impl GaussianTokens {
     ) -> Deviation {
         let tau = geometry.score_deviation;
         let participation = moments.sum_of_squares;
-        // Var G_L = E(G_L − τ)² − (E G_L − τ)².
-        let score_variance = moments.mean_squared_error - moments.mean_bias * moments.mean_bias;
         let mut covariance = faer::Scale(participation) * &self.output_covariance;
         let direction = &geometry.output_direction;
-        linalg::add_outer(&mut covariance, score_variance - participation, direction, direction);
+        linalg::add_outer(&mut covariance, moments.mean_variance - participation, direction, direction);
         let errors = ErrorWeights::of(geometry, self.output_dimension).errors(moments);
         Deviation {
             length,
@@ -166,6 +166,40 @@ pub(super) struct Errors {
     pub(super) score_gradient: f64,
     pub(super) value_gradient: f64,
     pub(super) participation: f64,
+}
+
+impl Errors {
+    /// The errors of one query, weighted.
+    pub(super) fn of(deviation: &Deviation, share: f64) -> Self {
+        Errors {
+            output: share * deviation.output_error,
+            score_gradient: share * deviation.score_gradient_error,
+            value_gradient: share * deviation.value_gradient_error,
+            participation: share * deviation.participation,
+        }
+    }
+
+    fn parts(&self) -> [f64; 4] {
+        [self.output, self.score_gradient, self.value_gradient, self.participation]
+    }
+
+    /// Half of self plus what the new nodes of a halved step add.
+    pub(super) fn refined_by(&self, added: &Errors) -> Self {
+        Errors {
+            output: 0.5 * self.output + added.output,
+            score_gradient: 0.5 * self.score_gradient + added.score_gradient,
+            value_gradient: 0.5 * self.value_gradient + added.value_gradient,
+            participation: 0.5 * self.participation + added.participation,
+        }
+    }
+
+    /// The largest relative distance of a number from its coarser self.
+    pub(super) fn relative_change(&self, coarser: &Errors) -> f64 {
+        let changes = self.parts().into_iter().zip(coarser.parts());
+        changes
+            .map(|(a, b)| if a == b { 0.0 } else { (a - b).abs() / a.abs().max(b.abs()) })
+            .fold(0.0, f64::max)
+    }
 }
 
 /// The errors as a linear functional of the weight moments: averages over queries average these weights.

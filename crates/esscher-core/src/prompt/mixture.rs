@@ -1,18 +1,24 @@
 //! Gaussian-mixture tokens Σ πₖ N(mₖ, Gₖ), atoms allowed: outputs and gradients in one pass of partition sums.
 //!
-//! Given its component k and its standardised score g, a token minus the tilted mean is
-//! x = uₖ + bₖh + r with h = g − τₖ, uₖ = mₖ + Gₖθ − T, bₖ = Gₖθ/τₖ and r ~ N(0, Gₖ − bₖbₖᵀ): every site
-//! expectation below is a polynomial of degree four in h, so nothing of order d⁴ is ever formed.
+//! Given its component k and its standardised score g, a token minus the limit T is x = oₖ + bₖh + r with
+//! h = g − centreₖ, bₖ = Gₖθ/τₖ and r ~ N(0, Gₖ − bₖbₖᵀ): every site expectation below is a polynomial of degree
+//! four in h, so nothing of order d⁴ is ever formed.
+//!
+//! The error of the gradient, E‖V(Cov − C)‖² with C the tilted covariance, is computed in two forms: centred on
+//! the limit, which keeps the digits of a small error, and expanded about zero with E‖V Cov‖² from differences of
+//! pairs, which keeps them when the softmax has frozen. The form with the smaller terms is the answer, and
+//! its terms over its value are the stated tolerance.
 
-use super::{Deviation, EXACT, PromptLength};
+use super::{Deviation, PromptLength};
+use crate::accuracy::Accuracy;
 use crate::attention::{Attention, Softmax};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::measure::GaussianComponent;
 use crate::numerics::{linalg, softmax};
 use crate::softmax_weights::{
-    Blocks, Centre, SiteGrid, SiteSums, check_score_deviation, highest_normal, integrate,
+    Blocks, Centre, RELATIVE_TOLERANCE, SiteGrid, SiteSums, check_score_deviation, highest_normal, integrate,
 };
-use faer::Mat;
+use faer::{Mat, MatRef};
 
 /// The head and the components, which no query changes.
 #[derive(Debug, Clone)]
@@ -23,6 +29,15 @@ pub(super) struct MixtureTokens {
     metric: Mat<f64>,
     output_dimension: usize,
 }
+
+/// Scores are known to a rounding of their size only; beyond this the tolerance would exceed 10⁻⁶.
+const LARGEST_SCORE: f64 = 1e9;
+
+/// Nodes of all components together, about a gigabyte.
+const LARGEST_GRID: f64 = 2e7;
+
+/// How many roundings of its largest term a sum of this module may be off.
+const ROUNDINGS: f64 = 16.0 * f64::EPSILON;
 
 impl MixtureTokens {
     pub(super) fn new(head: &Softmax, components: Vec<GaussianComponent>) -> Self {
@@ -41,48 +56,67 @@ impl MixtureTokens {
             return Ok(Vec::new());
         };
         let tilted = Tilted::new(&self.components, tilt, *longest)?;
-        let sites: Vec<Site> = tilted
-            .parts
-            .iter()
-            .map(|part| Site::new(part, &tilted.covariance, self.metric.as_ref()))
-            .collect();
-        let dimension = tilt.len();
-        let layout = Layout { dimension };
+        let layout = Layout { dimension: tilt.len() };
         // Site weights are shifted so that E e^ℓ = 1.
         let integrals = integrate(&tilted.grids, 0.0, lengths, layout.quantities(), |sums, blocks| {
-            layout.fill(&tilted, &sites, self.metric.as_ref(), sums, blocks);
+            layout.fill(&tilted, self.metric.as_ref(), sums, blocks);
         });
         Ok(lengths
             .iter()
             .zip(&integrals)
-            .map(|(&length, integrals)| self.deviation(layout, length, query_norm, integrals))
+            .map(|(&length, integrals)| self.deviation(&tilted, layout, length, query_norm, integrals))
             .collect())
     }
 
     fn deviation(
         &self,
+        tilted: &Tilted,
         layout: Layout,
         length: PromptLength,
         query_norm: f64,
         integrals: &[f64],
     ) -> Deviation {
         let bias = linalg::apply(self.value.as_ref(), &integrals[layout.bias()]);
-        let entries = &integrals[layout.second_moment()];
-        let token_moment =
-            Mat::from_fn(layout.dimension, layout.dimension, |i, j| entries[layout.pair(i.max(j), i.min(j))]);
+        let token_moment = layout.symmetric(&integrals[layout.second_moment()]);
         let mut covariance = &self.value * &token_moment * self.value.transpose();
         let output_error = linalg::trace(covariance.as_ref());
         linalg::add_outer(&mut covariance, -1.0, &bias, &bias);
+        for i in 0..bias.len() {
+            // A variance that rounding has made negative is zero to the stated accuracy.
+            covariance[(i, i)] = covariance[(i, i)].max(0.0);
+        }
+        let (gradient, terms) = self.gradient_error(tilted, layout, integrals);
+        let mut tolerance = RELATIVE_TOLERANCE + ROUNDINGS * tilted.largest_score;
+        if gradient > 0.0 && query_norm > 0.0 {
+            tolerance += ROUNDINGS * terms / gradient;
+        }
         Deviation {
             length,
             bias,
             covariance,
             output_error,
-            score_gradient_error: query_norm * integrals[layout.gradient()],
+            score_gradient_error: query_norm * gradient,
             value_gradient_error: self.output_dimension as f64 * linalg::trace(token_moment.as_ref()),
             participation: integrals[layout.participation()],
-            accuracy: EXACT,
+            accuracy: Accuracy::Exact { tolerance },
         }
+    }
+
+    /// E‖V(Cov − C)‖² by the form with the smaller terms, and the size of those terms.
+    fn gradient_error(&self, tilted: &Tilted, layout: Layout, integrals: &[f64]) -> (f64, f64) {
+        let (centred, centred_terms) = (integrals[layout.centred()], integrals[layout.centred_terms()]);
+        let squared = integrals[layout.squared_covariance()];
+        let mean = layout.symmetric(&integrals[layout.mean_covariance()]);
+        let metric_limit = &self.metric * &tilted.covariance;
+        let cross = linalg::trace_of_product(metric_limit.as_ref(), mean.as_ref());
+        let limit = linalg::trace_of_product(metric_limit.as_ref(), tilted.covariance.as_ref());
+        let expanded_terms = squared + 2.0 * cross.abs() + limit;
+        let (value, terms) = if centred_terms < expanded_terms {
+            (centred, centred_terms)
+        } else {
+            (squared - 2.0 * cross + limit, expanded_terms)
+        };
+        (value.max(0.0), terms)
     }
 }
 
@@ -90,19 +124,22 @@ impl MixtureTokens {
 struct Part {
     /// πₖ.
     weight: f64,
-    /// uₖ = mₖ + Gₖθ − T.
+    /// mₖ + Gₖθ − T.
     offset: Vec<f64>,
     /// bₖ = Gₖθ/τₖ, zero for an atom.
     along: Vec<f64>,
     /// Gₖ − bₖbₖᵀ.
     rest: Mat<f64>,
+    /// τₖ.
+    score_deviation: f64,
 }
 
-/// The mixture tilted by θ: components, site grids, covariance C*.
+/// The mixture tilted by θ: components, site grids, covariance C.
 struct Tilted {
     parts: Vec<Part>,
     grids: Vec<(f64, SiteGrid)>,
     covariance: Mat<f64>,
+    largest_score: f64,
 }
 
 impl Tilted {
@@ -112,7 +149,7 @@ impl Tilted {
             .iter()
             .map(|component| {
                 let whitened = linalg::apply_transpose(component.gaussian.root(), tilt);
-                let tau = check_score_deviation(linalg::squared_norm(&whitened).sqrt())?;
+                let tau = check_score_deviation(linalg::norm(&whitened))?;
                 let unit: Vec<f64> =
                     whitened.iter().map(|entry| if tau > 0.0 { entry / tau } else { 0.0 }).collect();
                 let along = linalg::apply(component.gaussian.root(), &unit);
@@ -122,90 +159,124 @@ impl Tilted {
         let log_masses: Vec<f64> = components
             .iter()
             .zip(&scores)
-            .map(|(component, (score, tau, _))| component.weight.ln() + score + 0.5 * tau * tau)
+            .map(|(component, (score, tau, _))| component.log_weight + score + 0.5 * tau * tau)
             .collect();
         let (responsibilities, log_partition) = softmax(&log_masses);
-        let tilted_means: Vec<Vec<f64>> = components
+        let largest_score = scores
+            .iter()
+            .map(|(score, _, _)| (score - log_partition).abs())
+            .fold(log_partition.abs(), f64::max);
+        let nodes: f64 = scores.iter().map(|(_, tau, _)| 60.0 + 150.0 * tau).sum();
+        for (what, value, expected, limit) in [
+            ("the largest score of a component", largest_score, "at most 10⁹ in size", LARGEST_SCORE),
+            (
+                "the number of quadrature nodes (components times score deviations)",
+                nodes,
+                "at most 2·10⁷: fewer components or smaller scores",
+                LARGEST_GRID,
+            ),
+        ] {
+            // Written so that a NaN is refused.
+            if !(value <= limit) {
+                return Err(Error::OutOfRange { what, value, expected });
+            }
+        }
+        let centres: Vec<Vec<f64>> = components
             .iter()
             .zip(&scores)
             .map(|(component, (_, tau, along))| {
-                let mut mean = component.gaussian.mean_vector().to_vec();
-                linalg::add_scaled(&mut mean, *tau, along);
-                mean
+                let mut centre = component.gaussian.mean_vector().to_vec();
+                linalg::add_scaled(&mut centre, *tau, along);
+                centre
             })
             .collect();
-        let mut limit = vec![0.0; tilt.len()];
-        for (responsibility, mean) in responsibilities.iter().zip(&tilted_means) {
-            linalg::add_scaled(&mut limit, *responsibility, mean);
-        }
         let mut tilted = Tilted {
             parts: Vec::with_capacity(components.len()),
             grids: Vec::with_capacity(components.len()),
             covariance: Mat::zeros(tilt.len(), tilt.len()),
+            largest_score,
         };
         for (k, (component, (score, tau, along))) in components.iter().zip(scores).enumerate() {
-            let offset = linalg::difference(&tilted_means[k], &limit);
+            // Σⱼ aⱼ (cₖ − cⱼ): cₖ − T would round away the offset of a component that dominates T.
+            let mut offset = vec![0.0; tilt.len()];
+            for (responsibility, centre) in responsibilities.iter().zip(&centres) {
+                linalg::add_scaled(&mut offset, *responsibility, &linalg::difference(&centres[k], centre));
+            }
             tilted.covariance += faer::Scale(responsibilities[k]) * component.gaussian.covariance_matrix();
             linalg::add_outer(&mut tilted.covariance, responsibilities[k], &offset, &offset);
             let shift = score - log_partition;
             let grid = if tau == 0.0 {
                 SiteGrid::atom(shift)
             } else {
-                SiteGrid::normal(shift, tau, highest_normal(tau, longest), Centre::TiltedMean)
+                SiteGrid::normal(shift, tau, highest_normal(tau, longest, 250.0), Centre::Dominant)
             };
-            tilted.grids.push((component.weight, grid));
+            let weight = component.weight();
+            tilted.grids.push((weight, grid));
             let mut rest = component.gaussian.covariance_matrix().to_owned();
             linalg::add_outer(&mut rest, -1.0, &along, &along);
-            tilted.parts.push(Part { weight: component.weight, offset, along, rest });
+            tilted.parts.push(Part { weight, offset, along, rest, score_deviation: tau });
         }
         Ok(tilted)
     }
 }
 
-/// Polynomials in h of one component's site expectations; W = VᵀV, C = C*, Y = xxᵀ − C.
-struct Site {
-    /// E tr(W Y Y | h).
-    spread: [f64; 5],
-    /// E xᵀW Y x | h.
-    bent: [f64; 5],
-    /// E (xᵀWx)|x|² | h.
-    quartic: [f64; 5],
-    /// E (YWx + WYx) | h, coefficient by coefficient.
-    bent_vector: [Vec<f64>; 4],
-    /// E 2[(xᵀWx) x + Wx |x|²] | h.
-    cubic_vector: [Vec<f64>; 4],
+/// Site expectations of one component at one row, as polynomials in h, about a chosen origin of x.
+struct Site<'a> {
+    /// E x | h = offset + along · h.
+    offset: Vec<f64>,
+    part: &'a Part,
 }
 
-impl Site {
-    fn new(part: &Part, covariance: &Mat<f64>, metric: faer::MatRef<'_, f64>) -> Self {
-        let (u, b, rest) = (&part.offset, &part.along, &part.rest);
-        let metric_rest = metric * rest;
-        let metric_covariance = metric * covariance;
-        // yᵀMy for y = u + bh, as coefficients of 1, h, h².
-        let quadratic = |m: faer::MatRef<'_, f64>| {
-            let (mu, mb) = (linalg::apply(m, u), linalg::apply(m, b));
-            [linalg::dot(u, &mu), linalg::dot(u, &mb) + linalg::dot(b, &mu), linalg::dot(b, &mb)]
-        };
-        let identity = linalg::identity(u.len());
-        let [mut value, mut length] = [quadratic(metric), quadratic(identity.as_ref())];
-        // E xᵀWx | h and E |x|² | h.
-        value[0] += linalg::trace(metric_rest.as_ref());
-        length[0] += linalg::trace(rest.as_ref());
-        let mut quartic = product(&value, &length);
-        let rest_term = quadratic(metric_rest.as_ref());
-        quartic[0] += 2.0 * linalg::trace_of_product(metric_rest.as_ref(), rest.as_ref());
-        let mut covariance_term = quadratic(metric_covariance.as_ref());
-        covariance_term[0] += linalg::trace_of_product(metric_covariance.as_ref(), rest.as_ref());
-        let (mut spread, mut bent) = (quartic, quartic);
-        for power in 0..3 {
-            quartic[power] += 4.0 * rest_term[power];
-            spread[power] += 4.0 * rest_term[power] - 2.0 * covariance_term[power];
-            bent[power] += 4.0 * rest_term[power] - covariance_term[power];
-        }
-        spread[0] += linalg::trace_of_product(metric_covariance.as_ref(), covariance.as_ref());
+impl<'a> Site<'a> {
+    /// With h about the row's centre, and x about `origin`.
+    fn new(part: &'a Part, centre: f64, origin: &[f64]) -> Self {
+        let mut offset = linalg::difference(&part.offset, origin);
+        linalg::add_scaled(&mut offset, centre - part.score_deviation, &part.along);
+        Site { offset, part }
+    }
 
-        // E x(xᵀMx) | h = y (yᵀMy + tr M·rest) + 2 rest M y, for M = I and M = W.
-        let cubic = |scalar: &[f64; 3], matrix: faer::MatRef<'_, f64>| {
+    /// yᵀMy for y = offset + along · h, as coefficients of 1, h, h².
+    fn quadratic(&self, matrix: MatRef<'_, f64>) -> [f64; 3] {
+        let (u, b) = (&self.offset, &self.part.along);
+        let (mu, mb) = (linalg::apply(matrix, u), linalg::apply(matrix, b));
+        [linalg::dot(u, &mu), linalg::dot(u, &mb) + linalg::dot(b, &mu), linalg::dot(b, &mb)]
+    }
+
+    /// E xᵀWx | h and E |x|² | h.
+    fn lengths(&self, metric: MatRef<'_, f64>) -> ([f64; 3], [f64; 3]) {
+        let (u, b, rest) = (&self.offset, &self.part.along, self.part.rest.as_ref());
+        let mut value = self.quadratic(metric);
+        value[0] += linalg::trace_of_product(metric, rest);
+        let mut length = [linalg::squared_norm(u), 2.0 * linalg::dot(u, b), linalg::squared_norm(b)];
+        length[0] += linalg::trace(rest);
+        (value, length)
+    }
+
+    /// E (xᵀWx)|x|² | h.
+    fn quartic(&self, metric: MatRef<'_, f64>) -> [f64; 5] {
+        let (value, length) = self.lengths(metric);
+        let metric_rest = metric * &self.part.rest;
+        let mut quartic = product(&value, &length);
+        quartic[0] += 2.0 * linalg::trace_of_product(metric_rest.as_ref(), self.part.rest.as_ref());
+        for (coefficient, term) in quartic.iter_mut().zip(self.quadratic(metric_rest.as_ref())) {
+            *coefficient += 4.0 * term;
+        }
+        quartic
+    }
+
+    /// E xᵀMx | h, rest included.
+    fn full_quadratic(&self, matrix: MatRef<'_, f64>) -> [f64; 3] {
+        let mut value = self.quadratic(matrix);
+        value[0] += linalg::trace_of_product(matrix, self.part.rest.as_ref());
+        value
+    }
+
+    /// E [(xᵀWx) x + Wx |x|²] | h, coefficient by coefficient.
+    fn cubic(&self, metric: MatRef<'_, f64>) -> [Vec<f64>; 4] {
+        let (value, length) = self.lengths(metric);
+        let (u, b, rest) = (&self.offset, &self.part.along, &self.part.rest);
+        // E x(xᵀMx) | h = y (E xᵀMx | h) + 2 rest M y.
+        let expand = |scalar: &[f64; 3], matrix: MatRef<'_, f64>| {
             let mut vectors: [Vec<f64>; 4] = std::array::from_fn(|_| vec![0.0; u.len()]);
             for (power, coefficient) in scalar.iter().enumerate() {
                 linalg::add_scaled(&mut vectors[power], *coefficient, u);
@@ -215,17 +286,28 @@ impl Site {
             linalg::add_scaled(&mut vectors[1], 2.0, &linalg::apply(matrix, b));
             vectors
         };
-        let by_length = cubic(&length, rest.as_ref()).map(|vector| linalg::apply(metric, &vector));
-        let by_value = cubic(&value, (rest * metric).as_ref());
-        let sums: [Vec<f64>; 4] =
-            std::array::from_fn(|power| linalg::sum(&by_length[power], &by_value[power]));
-        let symmetric = &metric_covariance + metric_covariance.transpose();
-        let mut bent_vector = sums.clone();
-        for (power, direction) in [u, b].into_iter().enumerate() {
-            linalg::add_scaled(&mut bent_vector[power], -1.0, &linalg::apply(symmetric.as_ref(), direction));
+        let by_value = expand(&value, (rest * metric).as_ref());
+        let by_length = expand(&length, rest.as_ref());
+        std::array::from_fn(|power| linalg::sum(&by_value[power], &linalg::apply(metric, &by_length[power])))
+    }
+
+    /// target += weight · E xxᵀ | h, integrated against the moments of h.
+    fn add_square(&self, target: &mut Mat<f64>, moments: &[f64], weight: f64) {
+        let (u, b) = (&self.offset, &self.part.along);
+        for column in 0..u.len() {
+            for row in 0..u.len() {
+                target[(row, column)] += weight
+                    * (moments[0] * (u[row] * u[column] + self.part.rest[(row, column)])
+                        + moments[1] * (u[row] * b[column] + b[row] * u[column])
+                        + moments[2] * b[row] * b[column]);
+            }
         }
-        let cubic_vector = sums.map(|vector| vector.iter().map(|entry| 2.0 * entry).collect());
-        Site { spread, bent, quartic, bent_vector, cubic_vector }
+    }
+
+    /// target += weight · E x | h, integrated against the moments of h.
+    fn add_mean(&self, target: &mut [f64], moments: &[f64], weight: f64) {
+        linalg::add_scaled(target, weight * moments[0], &self.offset);
+        linalg::add_scaled(target, weight * moments[1], &self.part.along);
     }
 }
 
@@ -246,101 +328,160 @@ struct Layout {
     dimension: usize,
 }
 
+/// All sites of one row about one origin, with their sums.
+struct Row<'a> {
+    sites: Vec<Site<'a>>,
+    sums: &'a [SiteSums],
+}
+
+impl<'a> Row<'a> {
+    fn new(tilted: &'a Tilted, sums: &'a [SiteSums], origin: &[f64]) -> Self {
+        let sites =
+            tilted.parts.iter().zip(sums).map(|(part, sums)| Site::new(part, sums.centre, origin)).collect();
+        Row { sites, sums }
+    }
+
+    /// Σₖ πₖ E uᵃ p(h) exp(−u) for a polynomial of each site.
+    fn scalar(&self, order: usize, polynomial: impl Fn(&Site<'_>) -> [f64; 5]) -> f64 {
+        self.each(order)
+            .map(|(site, moments)| {
+                let value: f64 = polynomial(site).iter().zip(moments).map(|(c, n)| c * n).sum();
+                site.part.weight * value
+            })
+            .sum()
+    }
+
+    fn each(&self, order: usize) -> impl Iterator<Item = (&Site<'a>, &[f64; 5])> {
+        self.sites.iter().zip(self.sums).map(move |(site, sums)| (site, &sums.plain[order - 1]))
+    }
+
+    fn mass(&self, order: usize) -> f64 {
+        self.each(order).map(|(site, moments)| site.part.weight * moments[0]).sum()
+    }
+
+    fn mean(&self, order: usize, dimension: usize) -> Vec<f64> {
+        let mut mean = vec![0.0; dimension];
+        for (site, moments) in self.each(order) {
+            site.add_mean(&mut mean, moments, site.part.weight);
+        }
+        mean
+    }
+
+    fn square(&self, order: usize, dimension: usize) -> Mat<f64> {
+        let mut square = Mat::zeros(dimension, dimension);
+        for (site, moments) in self.each(order) {
+            site.add_square(&mut square, moments, site.part.weight);
+        }
+        square
+    }
+}
+
+/// A quadratic polynomial among those of degree four.
+fn widened(quadratic: [f64; 3]) -> [f64; 5] {
+    [quadratic[0], quadratic[1], quadratic[2], 0.0, 0.0]
+}
+
 impl Layout {
+    fn triangle(&self) -> usize {
+        self.dimension * (self.dimension + 1) / 2
+    }
+
     fn bias(&self) -> std::ops::Range<usize> {
         0..self.dimension
     }
 
     fn second_moment(&self) -> std::ops::Range<usize> {
-        let start = self.dimension;
-        start..start + self.dimension * (self.dimension + 1) / 2
+        self.dimension..self.dimension + self.triangle()
     }
 
-    /// Position of entry (i, j), j ≤ i, inside `second_moment`.
-    fn pair(&self, i: usize, j: usize) -> usize {
-        i * (i + 1) / 2 + j
+    fn mean_covariance(&self) -> std::ops::Range<usize> {
+        self.second_moment().end..self.second_moment().end + self.triangle()
     }
 
     fn participation(&self) -> usize {
-        self.second_moment().end
+        self.mean_covariance().end
     }
 
-    fn gradient(&self) -> usize {
+    fn centred(&self) -> usize {
         self.participation() + 1
     }
 
+    fn centred_terms(&self) -> usize {
+        self.participation() + 2
+    }
+
+    fn squared_covariance(&self) -> usize {
+        self.participation() + 3
+    }
+
     fn quantities(&self) -> usize {
-        self.gradient() + 1
+        self.participation() + 4
+    }
+
+    /// The entries (i, j), j ≤ i, in the order in which triangles are stored.
+    fn pairs(&self) -> impl Iterator<Item = (usize, usize)> {
+        (0..self.dimension).flat_map(|i| (0..=i).map(move |j| (i, j)))
+    }
+
+    fn symmetric(&self, entries: &[f64]) -> Mat<f64> {
+        Mat::from_fn(self.dimension, self.dimension, |i, j| {
+            let (row, column) = (i.max(j), i.min(j));
+            entries[row * (row + 1) / 2 + column]
+        })
     }
 
     /// What one to four distinct sites contribute at one s.
-    fn fill(
-        &self,
-        tilted: &Tilted,
-        sites: &[Site],
-        metric: faer::MatRef<'_, f64>,
-        sums: &[SiteSums],
-        blocks: &mut [Blocks],
-    ) {
-        let parts = &tilted.parts;
-        let weighted = |term: &dyn Fn(usize) -> f64| -> f64 {
-            parts.iter().enumerate().map(|(k, part)| part.weight * term(k)).sum()
-        };
-        // E u x = 0 and E u Y = 0 under the tilted law allow either kernel; the smaller cancels less.
-        let damped = weighted(&|k| -sums[k].damped[0]) < weighted(&|k| sums[k].plain[0][0]);
-        let first_order = |k: usize| -> [f64; 3] {
-            let plain = &sums[k].plain[0];
-            if damped { sums[k].damped } else { [plain[0], plain[1], plain[2]] }
-        };
+    fn fill(&self, tilted: &Tilted, metric: MatRef<'_, f64>, sums: &[SiteSums], blocks: &mut [Blocks]) {
+        let about_limit = Row::new(tilted, sums, &vec![0.0; self.dimension]);
+        self.fill_centred(tilted, metric, &about_limit, blocks);
+        self.fill_pairs(tilted, metric, &about_limit, blocks);
+    }
 
+    /// Bias, second moment, participation and the centred gradient error:
+    /// E‖V(Cov − C)‖² = E tr(W ΣpY ΣpY) − 2 E X̄ᵀW(ΣpY)X̄ + E (X̄ᵀWX̄)|X̄|², Y = xxᵀ − C, X̄ = Σpx, with the factors
+    /// 1/Γ(2), −2/Γ(3), 1/Γ(4) of the three terms.
+    fn fill_centred(&self, tilted: &Tilted, metric: MatRef<'_, f64>, row: &Row<'_>, blocks: &mut [Blocks]) {
         let dimension = self.dimension;
+        // E u x = 0 and E u Y = 0 under the tilted law allow either kernel; the smaller cancels less.
+        let damped_mass: f64 =
+            row.sites.iter().zip(row.sums).map(|(site, sums)| site.part.weight * sums.damped[0]).sum();
+        let damped = -damped_mass < row.mass(1);
         let mut mean = vec![0.0; dimension];
         let mut spread = Mat::<f64>::zeros(dimension, dimension);
-        let mut second = Mat::<f64>::zeros(dimension, dimension);
-        let mut bent_vector = vec![0.0; dimension];
-        let mut cubic_vector = vec![0.0; dimension];
-        for (k, (part, site)) in parts.iter().zip(sites).enumerate() {
-            let [n0, n1, n2] = first_order(k).map(|value| part.weight * value);
-            linalg::add_scaled(&mut mean, n0, &part.offset);
-            linalg::add_scaled(&mut mean, n1, &part.along);
-            let pairs = sums[k].plain[1].map(|value| part.weight * value);
-            for (target, [m0, m1, m2], centre) in
-                [(&mut spread, [n0, n1, n2], n0), (&mut second, [pairs[0], pairs[1], pairs[2]], 0.0)]
-            {
-                for column in 0..dimension {
-                    for row in 0..dimension {
-                        let (u, v) = (part.offset[row], part.offset[column]);
-                        let (a, b) = (part.along[row], part.along[column]);
-                        target[(row, column)] +=
-                            m0 * (u * v + part.rest[(row, column)]) + m1 * (u * b + a * v) + m2 * a * b
-                                - centre * tilted.covariance[(row, column)];
-                    }
-                }
-            }
-            for (vector, value) in site.bent_vector.iter().zip(pairs) {
-                linalg::add_scaled(&mut bent_vector, value, vector);
-            }
-            for (vector, value) in site.cubic_vector.iter().zip(sums[k].plain[2]) {
-                linalg::add_scaled(&mut cubic_vector, part.weight * value, vector);
-            }
+        let mut first_mass = 0.0;
+        for (site, sums) in row.sites.iter().zip(row.sums) {
+            let plain = &sums.plain[0];
+            let moments = if damped { sums.damped } else { [plain[0], plain[1], plain[2]] };
+            site.add_mean(&mut mean, &moments, site.part.weight);
+            site.add_square(&mut spread, &moments, site.part.weight);
+            first_mass += site.part.weight * moments[0];
         }
+        spread -= faer::Scale(first_mass) * &tilted.covariance;
+        let second = row.square(2, dimension);
 
         for (block, entry) in blocks[self.bias()].iter_mut().zip(&mean) {
             block[0] = *entry;
         }
-        let second_moment = &mut blocks[self.second_moment()];
-        for i in 0..dimension {
-            for j in 0..=i {
-                second_moment[self.pair(i, j)] = [second[(i, j)], mean[i] * mean[j], 0.0, 0.0];
+        for (block, (i, j)) in blocks[self.second_moment()].iter_mut().zip(self.pairs()) {
+            *block = [second[(i, j)], mean[i] * mean[j], 0.0, 0.0];
+        }
+        blocks[self.participation()][0] = row.mass(2);
+
+        let metric_covariance = metric * &tilted.covariance;
+        let limit = linalg::trace_of_product(metric_covariance.as_ref(), tilted.covariance.as_ref());
+        let symmetric = &metric_covariance + metric_covariance.transpose();
+        let mut bent_vector = vec![0.0; dimension];
+        let mut cubic_vector = vec![0.0; dimension];
+        for ((site, pairs), (_, triples)) in row.each(2).zip(row.each(3)) {
+            let weight = site.part.weight;
+            for (vector, (pair, triple)) in site.cubic(metric).iter().zip(pairs.iter().zip(triples)) {
+                linalg::add_scaled(&mut bent_vector, weight * pair, vector);
+                linalg::add_scaled(&mut cubic_vector, 2.0 * weight * triple, vector);
             }
         }
-        blocks[self.participation()][0] = weighted(&|k| sums[k].plain[1][0]);
+        let second_first = row.mean(2, dimension);
+        linalg::add_scaled(&mut bent_vector, -1.0, &linalg::apply(symmetric.as_ref(), &second_first));
 
-        // E‖V(Cov − C)‖² = E tr(W ΣpY ΣpY) − 2 E X̄ᵀW(ΣpY)X̄ + E (X̄ᵀWX̄)|X̄|², X̄ = Σpx, with the factors
-        // 1/Γ(2), −2/Γ(3), 1/Γ(4) of the three terms.
-        let polynomial = |coefficients: &dyn Fn(usize) -> [f64; 5], order: usize| {
-            weighted(&|k| coefficients(k).iter().zip(&sums[k].plain[order - 1]).map(|(c, n)| c * n).sum())
-        };
         let metric_mean = linalg::apply(metric, &mean);
         let metric_spread = metric * &spread;
         let metric_second = metric * &second;
@@ -349,22 +490,78 @@ impl Layout {
         let (trace_value, trace_length) =
             (linalg::trace(metric_second.as_ref()), linalg::trace(second.as_ref()));
         let second_mean = linalg::apply(second.as_ref(), &mean);
-        blocks[self.gradient()] = [
-            polynomial(&|k| sites[k].spread, 2) - polynomial(&|k| sites[k].bent, 3)
-                + polynomial(&|k| sites[k].quartic, 4) / 6.0,
-            linalg::trace_of_product(metric_spread.as_ref(), spread.as_ref())
-                - linalg::trace_of_product(metric_spread.as_ref(), second.as_ref())
-                - linalg::dot(&bent_vector, &mean)
-                + (linalg::dot(&cubic_vector, &mean)
-                    + trace_value * trace_length
-                    + 2.0 * linalg::trace_of_product(metric_second.as_ref(), second.as_ref()))
-                    / 6.0,
-            -linalg::dot(&metric_mean, &linalg::apply(spread.as_ref(), &mean))
-                + (trace_value * length
-                    + trace_length * value
-                    + 4.0 * linalg::dot(&metric_mean, &second_mean))
-                    / 6.0,
-            value * length / 6.0,
+        let covariance_term =
+            |order| row.scalar(order, |site| widened(site.full_quadratic(metric_covariance.as_ref())));
+        let [pair_quartic, triple_quartic, quadruple_quartic] =
+            [2, 3, 4].map(|order| row.scalar(order, |site| site.quartic(metric)));
+        // The terms of each block, positive and negative apart: their sizes bound the rounding.
+        let terms: [Vec<f64>; 4] = [
+            vec![
+                pair_quartic,
+                -2.0 * covariance_term(2),
+                row.mass(2) * limit,
+                -triple_quartic,
+                covariance_term(3),
+                quadruple_quartic / 6.0,
+            ],
+            vec![
+                linalg::trace_of_product(metric_spread.as_ref(), spread.as_ref()),
+                -linalg::trace_of_product(metric_spread.as_ref(), second.as_ref()),
+                -linalg::dot(&bent_vector, &mean),
+                linalg::dot(&cubic_vector, &mean) / 6.0,
+                trace_value * trace_length / 6.0,
+                linalg::trace_of_product(metric_second.as_ref(), second.as_ref()) / 3.0,
+            ],
+            vec![
+                -linalg::dot(&metric_mean, &linalg::apply(spread.as_ref(), &mean)),
+                trace_value * length / 6.0,
+                trace_length * value / 6.0,
+                linalg::dot(&metric_mean, &second_mean) / 1.5,
+            ],
+            vec![value * length / 6.0],
         ];
+        blocks[self.centred()] = std::array::from_fn(|k| terms[k].iter().sum());
+        blocks[self.centred_terms()] = std::array::from_fn(|k| terms[k].iter().map(|term| term.abs()).sum());
+    }
+
+    /// E Cov and E‖V Cov‖² from differences of pairs of sites, S² Cov = ½ Σ wᵢwⱼ(zᵢ−zⱼ)(zᵢ−zⱼ)ᵀ: the two pairs of
+    /// the square coincide, share one site, or are disjoint. About the means of the row nothing cancels.
+    fn fill_pairs(
+        &self,
+        tilted: &Tilted,
+        metric: MatRef<'_, f64>,
+        about_limit: &Row<'_>,
+        blocks: &mut [Blocks],
+    ) {
+        let dimension = self.dimension;
+        let (mass, pair_mass) = (about_limit.mass(1), about_limit.mass(2));
+        if !(mass > 0.0 && pair_mass > 0.0) {
+            return;
+        }
+        let centre_of = |order: usize, mass: f64| -> Vec<f64> {
+            about_limit.mean(order, dimension).iter().map(|entry| entry / mass).collect()
+        };
+        let about_mean = Row::new(tilted, about_limit.sums, &centre_of(1, mass));
+        let about_pair_mean = Row::new(tilted, about_limit.sums, &centre_of(2, pair_mass));
+
+        // Unnormalised covariance of the sites under u exp(−u).
+        let spread = about_mean.square(1, dimension);
+        for (block, (i, j)) in blocks[self.mean_covariance()].iter_mut().zip(self.pairs()) {
+            block[1] = mass * spread[(i, j)];
+        }
+        let metric_spread = metric * &spread;
+        let relative = faer::Scale(1.0 / mass) * &metric_spread;
+        let bend = &relative + relative.transpose();
+        let squared_spread = linalg::trace_of_product(metric_spread.as_ref(), spread.as_ref());
+        let shared = about_mean.scalar(2, |site| site.quartic(metric))
+            + about_mean.scalar(2, |site| widened(site.full_quadratic(bend.as_ref())))
+            + pair_mass * squared_spread / (mass * mass);
+        let pair_square = about_pair_mean.square(2, dimension);
+        let metric_pair = metric * &pair_square;
+        let coincident = pair_mass * about_pair_mean.scalar(2, |site| site.quartic(metric))
+            + linalg::trace(metric_pair.as_ref()) * linalg::trace(pair_square.as_ref())
+            + 2.0 * linalg::trace_of_product(metric_pair.as_ref(), pair_square.as_ref());
+        blocks[self.squared_covariance()] =
+            [0.0, coincident / 6.0, mass * mass * shared / 6.0, mass * mass * squared_spread / 6.0];
     }
 }

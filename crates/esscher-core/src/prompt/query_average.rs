@@ -6,7 +6,7 @@
 //! the query through τ alone: the average first becomes a weight on each interpolation node in τ, then
 //! meets the moments once, for all lengths.
 
-use super::gaussian::{ErrorWeights, Errors, GaussianTokens};
+use super::gaussian::{ErrorWeights, Errors, GaussianTokens, QueryGeometry};
 use super::mixture::MixtureTokens;
 use super::{FinitePrompt, PromptLength, TokenTheory};
 use crate::accuracy::{Accuracy, Estimate};
@@ -14,23 +14,32 @@ use crate::attention::{Attention, Softmax};
 use crate::error::{Error, Result};
 use crate::measure::{Measure, Radial};
 use crate::monitor::{Completion, Monitor};
-use crate::numerics::{ScrambledSobol, Stream, check, linalg, normal};
-use crate::softmax_weights::{MomentTable, NODES, Panels, WeightMoments, check_score_deviation};
+use crate::numerics::{ScrambledSobol, Stream, check, linalg, normal, sobol};
+use crate::softmax_weights::{
+    MAX_SCORE_DEVIATION, MomentTable, NODES, Panels, WeightMoments, check_score_deviation,
+};
 use rayon::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How finely to average over queries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QueryAverage {
-    /// Directions (or, for laws without radial form, queries) per randomisation; powers of two are best.
+    /// Directions (or, for laws without radial form, queries) per randomisation, at most 2²⁰; powers of two
+    /// are best.
     pub directions: u32,
-    /// Independent randomisations, at least two: their spread is the reported error.
+    /// Independent randomisations, from 2 to 2¹⁶: their spread is the reported error.
     pub randomisations: u32,
     /// Which randomisations.
     pub seed: u64,
 }
 
+impl QueryAverage {
+    /// 8 directions in 4 randomisations, for mixture tokens, where every query costs milliseconds.
+    pub const COARSE: QueryAverage = QueryAverage { directions: 8, randomisations: 4, seed: 0 };
+}
+
 impl Default for QueryAverage {
+    /// 512 directions in 16 randomisations, for Gaussian tokens, where a query costs less than a microsecond.
     fn default() -> Self {
         QueryAverage { directions: 512, randomisations: 16, seed: 0 }
     }
@@ -63,16 +72,20 @@ pub struct QueryAveraged {
 /// Randomisations handed out between two looks at the monitor.
 const RANDOMISATIONS_PER_STEP: u32 = 2;
 
+/// Nodes of less weight may be left out when their τ is beyond what the exact engine accepts.
+const NEGLIGIBLE_WEIGHT: f64 = 1e-18;
+
 impl FinitePrompt {
     /// Deviations averaged over a query law, for each length in the order given.
     ///
-    /// Laws with a radial form (Gaussian, sphere, their affine images) integrate the radius by quadrature
+    /// Gaussians, spheres, their affine images and mixtures of Gaussians integrate the radius by quadrature
     /// and are [`Accuracy::QuasiMonteCarlo`] in the direction, [`Accuracy::Exact`] where there is only one
     /// direction and its opposite. Other laws are sampled and labelled so; beware that plain sampling
     /// misses the heavy tail of the radius at long lengths.
     ///
-    /// With mixture tokens every query costs its own integrals, milliseconds each: choose fewer
-    /// directions, or watch the monitor.
+    /// With mixture tokens every query costs its own integrals, milliseconds each: start with
+    /// [`QueryAverage::COARSE`]. Their errors can turn sharply along a ray, so the radius rule is refined
+    /// until it settles, and what remains is part of the stated error.
     pub fn over_queries(
         &self,
         queries: &dyn Measure,
@@ -81,69 +94,96 @@ impl FinitePrompt {
         monitor: &dyn Monitor,
     ) -> Result<QueryAveraged> {
         check::size("queries (dimension)", self.head.query_dimension(), queries.dimension())?;
-        check::not_empty("the number of directions", options.directions as usize)?;
-        if options.randomisations < 2 {
-            return Err(Error::OutOfRange {
-                what: "the number of randomisations",
-                value: f64::from(options.randomisations),
-                expected: "at least 2, since their spread is the error estimate",
-            });
-        }
+        options.check()?;
         let rule = QueryRule::new(queries, options)?;
         let total = rule.randomisations();
+        let mut radius = RadiusRefinement::default();
         let mut moments = NodeMoments::new();
         let mut batches: Vec<Vec<Errors>> = Vec::new();
         while batches.len() < total as usize {
             let done = batches.len() as u32;
-            if monitor.should_stop() {
-                let completion = Completion::Stopped { completed: done as usize, total: total as usize };
-                let deviations = if done < 2 { Vec::new() } else { summarise(&rule, lengths, &batches) };
-                return Ok(QueryAveraged { deviations, completion });
-            }
             let step = done..(done + RANDOMISATIONS_PER_STEP).min(total);
-            let step: Vec<Vec<Errors>> = match &self.tokens {
-                TokenTheory::Gaussian(tokens) => {
-                    gaussian_batches(&self.head, tokens, &rule, step, lengths, &mut moments)?
+            let finished = if monitor.should_stop() {
+                None
+            } else {
+                match &self.tokens {
+                    TokenTheory::Gaussian(tokens) => {
+                        Some(gaussian_batches(&self.head, tokens, &rule, step, lengths, &mut moments)?)
+                    }
+                    TokenTheory::Mixture(tokens) => {
+                        let average =
+                            MixtureAverage { head: &self.head, tokens, rule: &rule, lengths, monitor };
+                        average.batch(done, &mut radius)?.map(|batch| vec![batch])
+                    }
                 }
-                TokenTheory::Mixture(tokens) => step
-                    .map(|batch| mixture_batch(&self.head, tokens, &rule, batch, lengths, monitor))
-                    .collect::<Result<_>>()?,
             };
-            // A batch cut short by the monitor is empty and not counted.
-            batches.extend(step.into_iter().filter(|batch| batch.len() == lengths.len()));
+            let Some(finished) = finished else {
+                let completion = Completion::Stopped { completed: batches.len(), total: total as usize };
+                let enough = batches.len() >= 2;
+                let deviations =
+                    if enough { summarise(&rule, lengths, &batches, radius)? } else { Vec::new() };
+                return Ok(QueryAveraged { deviations, completion });
+            };
+            batches.extend(finished);
             monitor.progress(batches.len(), total as usize);
         }
-        Ok(QueryAveraged {
-            deviations: summarise(&rule, lengths, &batches),
-            completion: Completion::Finished,
-        })
+        let deviations = summarise(&rule, lengths, &batches, radius)?;
+        Ok(QueryAveraged { deviations, completion: Completion::Finished })
+    }
+}
+
+impl QueryAverage {
+    fn check(&self) -> Result<()> {
+        for (what, value, range, expected) in [
+            ("the number of directions", self.directions, 1..=1 << 20, "a whole number from 1 to 1048576"),
+            (
+                "the number of randomisations",
+                self.randomisations,
+                2..=1 << 16,
+                "a whole number from 2 to 65536: their spread is the error estimate",
+            ),
+        ] {
+            if !range.contains(&value) {
+                return Err(Error::OutOfRange { what, value: f64::from(value), expected });
+            }
+        }
+        Ok(())
     }
 }
 
 /// Where the queries of one randomisation stand, and with which weights.
 enum QueryRule<'a> {
-    /// A radial law: quadrature in the radius, directions from Sobol points (or ±1 on a line).
-    Radial { radial: Radial, radii: Vec<(f64, f64)>, options: QueryAverage },
+    /// Weighted radial laws: quadrature in the radius, directions from Sobol points (or ±1 on a line).
+    Radial { parts: Vec<(f64, Radial)>, options: QueryAverage },
     /// Any other law: independent draws.
     Drawn { law: &'a dyn Measure, options: QueryAverage },
 }
 
 impl<'a> QueryRule<'a> {
     fn new(law: &'a dyn Measure, options: QueryAverage) -> Result<Self> {
-        Ok(match law.as_radial() {
-            Some(radial) => {
-                if radial.root.ncols() > 1 {
-                    ScrambledSobol::new(radial.root.ncols(), options.seed)?;
-                }
-                QueryRule::Radial { radii: radial.radius.quadrature(), radial, options }
+        let parts: Option<Vec<(f64, Radial)>> =
+            law.as_radial().map(|radial| vec![(1.0, radial)]).or_else(|| {
+                let components = law.as_gaussian_mixture()?;
+                components.iter().map(|part| Some((part.weight(), part.gaussian.as_radial()?))).collect()
+            });
+        let Some(parts) = parts else {
+            return Ok(QueryRule::Drawn { law, options });
+        };
+        for (_, radial) in &parts {
+            if radial.root.ncols() > sobol::MAX_DIMENSION {
+                return Err(Error::OutOfRange {
+                    what: "the dimension of the query law",
+                    value: radial.root.ncols() as f64,
+                    expected: "at most 1024 directions to average over; sample queries and average `at_queries`",
+                });
             }
-            None => QueryRule::Drawn { law, options },
-        })
+        }
+        Ok(QueryRule::Radial { parts, options })
     }
 
     /// A law on a line (or a point) has no direction to randomise.
     fn is_exact(&self) -> bool {
-        matches!(self, QueryRule::Radial { radial, .. } if radial.root.ncols() <= 1)
+        matches!(self, QueryRule::Radial { parts, .. } if parts.iter().all(|(_, part)| part.root.ncols() <= 1))
     }
 
     fn randomisations(&self) -> u32 {
@@ -168,29 +208,34 @@ impl<'a> QueryRule<'a> {
             .map(|index| {
                 let normals: Vec<f64> = points.point(index).into_iter().map(normal::quantile).collect();
                 // A norm of zero has probability zero and would need 32 equal digits on every axis.
-                let norm = linalg::squared_norm(&normals).sqrt().max(f64::MIN_POSITIVE);
+                let norm = linalg::norm(&normals).max(f64::MIN_POSITIVE);
                 let unit: Vec<f64> = normals.iter().map(|entry| entry / norm).collect();
                 linalg::apply(radial.root.as_ref(), &unit)
             })
             .collect())
     }
 
-    /// The queries of one randomisation with their weights.
-    fn queries(&self, batch: u32) -> Result<Vec<(f64, Vec<f64>)>> {
+    /// The queries of one randomisation with their weights, on these radius nodes of each part.
+    fn queries(
+        &self,
+        batch: u32,
+        radii: impl Fn(&Radial) -> Vec<(f64, f64)>,
+    ) -> Result<Vec<(f64, Vec<f64>)>> {
         match self {
-            QueryRule::Radial { radial, radii, options } => {
-                let directions = QueryRule::directions(radial, *options, batch)?;
-                let share = 1.0 / directions.len() as f64;
-                Ok(directions
-                    .iter()
-                    .flat_map(|direction| {
-                        radii.iter().map(move |&(radius, weight)| {
+            QueryRule::Radial { parts, options } => {
+                let mut queries = Vec::new();
+                for (part_weight, radial) in parts {
+                    let directions = QueryRule::directions(radial, *options, batch)?;
+                    let share = part_weight / directions.len() as f64;
+                    for (radius, weight) in radii(radial) {
+                        for direction in &directions {
                             let mut query = radial.centre.clone();
                             linalg::add_scaled(&mut query, radius, direction);
-                            (share * weight, query)
-                        })
-                    })
-                    .collect())
+                            queries.push((share * weight, query));
+                        }
+                    }
+                }
+                Ok(queries)
             }
             QueryRule::Drawn { law, options } => {
                 let dimension = law.dimension();
@@ -260,75 +305,122 @@ fn node_weights(
     batch: u32,
 ) -> Result<NodeWeights> {
     let mut weights = NodeWeights::new();
-    let mut add = |share: f64, tau: f64, errors: &ErrorWeights| -> Result<()> {
+    let mut add = |share: f64, geometry: &QueryGeometry| -> Result<()> {
+        let tau = geometry.score_deviation;
+        if share < NEGLIGIBLE_WEIGHT && tau > MAX_SCORE_DEVIATION {
+            return Ok(());
+        }
         let (panel, coefficients) = Panels::coefficients(check_score_deviation(tau)?);
+        let errors = ErrorWeights::of(geometry, tokens.output_dimension());
         let nodes = weights.entry(panel).or_insert([ErrorWeights::default(); NODES]);
         for (node, coefficient) in nodes.iter_mut().zip(coefficients) {
-            node.add(share * coefficient, errors);
+            node.add(share * coefficient, &errors);
         }
         Ok(())
     };
-    if let QueryRule::Radial { radial, radii, options } = rule
-        && radial.centre.iter().all(|&entry| entry == 0.0)
+    if let QueryRule::Radial { parts, options } = rule
+        && parts.iter().all(|(_, part)| part.centre.iter().all(|&entry| entry == 0.0))
     {
         // Along a ray only τ and |z|² change, by the radius.
-        let directions = QueryRule::directions(radial, *options, batch)?;
-        let share = 1.0 / directions.len() as f64;
-        for direction in &directions {
-            let ray = tokens.geometry(&head.tilt(direction)?, linalg::squared_norm(direction));
-            for &(radius, weight) in radii {
-                let geometry = ray.at_radius(radius);
-                let errors = ErrorWeights::of(&geometry, tokens.output_dimension());
-                add(share * weight, geometry.score_deviation, &errors)?;
+        for (part_weight, radial) in parts {
+            let radii = radial.radius.quadrature();
+            let directions = QueryRule::directions(radial, *options, batch)?;
+            let share = part_weight / directions.len() as f64;
+            for direction in &directions {
+                let ray = tokens.geometry(&head.tilt(direction)?, linalg::squared_norm(direction));
+                for &(radius, weight) in &radii {
+                    add(share * weight, &ray.at_radius(radius))?;
+                }
             }
         }
         return Ok(weights);
     }
-    for (share, query) in rule.queries(batch)? {
-        let geometry = tokens.geometry(&head.tilt(&query)?, linalg::squared_norm(&query));
-        add(share, geometry.score_deviation, &ErrorWeights::of(&geometry, tokens.output_dimension()))?;
+    for (share, query) in rule.queries(batch, |radial| radial.radius.quadrature())? {
+        add(share, &tokens.geometry(&head.tilt(&query)?, linalg::squared_norm(&query)))?;
     }
     Ok(weights)
 }
 
-/// The average of one randomisation over mixture tokens, or nothing if the monitor asks to stop.
-fn mixture_batch(
-    head: &Softmax,
-    tokens: &MixtureTokens,
-    rule: &QueryRule<'_>,
-    batch: u32,
-    lengths: &[PromptLength],
-    monitor: &dyn Monitor,
-) -> Result<Vec<Errors>> {
-    let queries = rule.queries(batch)?;
-    let mut total = vec![Errors::default(); lengths.len()];
-    for chunk in queries.chunks(64) {
-        if monitor.should_stop() {
-            return Ok(Vec::new());
+/// How far the radius rule was refined on the first randomisation, and what its last refinement changed.
+#[derive(Debug, Clone, Copy, Default)]
+struct RadiusRefinement {
+    /// Levels beyond the coarsest; `None` before the first randomisation.
+    levels: Option<u32>,
+    /// The largest relative change of any number by the last refinement.
+    change: f64,
+}
+
+/// The average over mixture tokens, where every query has its own integrals.
+struct MixtureAverage<'a> {
+    head: &'a Softmax,
+    tokens: &'a MixtureTokens,
+    rule: &'a QueryRule<'a>,
+    lengths: &'a [PromptLength],
+    monitor: &'a dyn Monitor,
+}
+
+impl MixtureAverage<'_> {
+    /// One randomisation; nothing if the monitor asks to stop. The first one decides how fine the radius is.
+    fn batch(&self, batch: u32, radius: &mut RadiusRefinement) -> Result<Option<Vec<Errors>>> {
+        let Some(mut total) = self.level(batch, 0)? else {
+            return Ok(None);
+        };
+        let spread = matches!(self.rule, QueryRule::Radial { parts, .. } if parts.iter().any(|(_, part)| part.radius.is_spread()));
+        // Along a line the radius is all there is; elsewhere directions limit the accuracy.
+        let (goal, most) = if self.rule.is_exact() { (MomentTable::TOLERANCE, 8) } else { (1e-3, 4) };
+        let last = if spread { radius.levels.unwrap_or(most) } else { 0 };
+        let mut change = 0.0;
+        let mut level = 0;
+        while level < last && (radius.levels.is_some() || level == 0 || change > goal) {
+            level += 1;
+            let Some(added) = self.level(batch, level)? else {
+                return Ok(None);
+            };
+            let refined: Vec<Errors> =
+                total.iter().zip(&added).map(|(coarse, added)| coarse.refined_by(added)).collect();
+            change = refined
+                .iter()
+                .zip(&total)
+                .map(|(fine, coarse)| fine.relative_change(coarse))
+                .fold(0.0, f64::max);
+            total = refined;
         }
-        let parts: Vec<Vec<Errors>> = chunk
-            .par_iter()
-            .map(|(share, query)| {
-                let deviations =
-                    tokens.deviations(&head.tilt(query)?, linalg::squared_norm(query), lengths)?;
-                Ok(deviations
-                    .iter()
-                    .map(|deviation| Errors {
-                        output: share * deviation.output_error,
-                        score_gradient: share * deviation.score_gradient_error,
-                        value_gradient: share * deviation.value_gradient_error,
-                        participation: share * deviation.participation,
-                    })
-                    .collect())
-            })
-            .collect::<Result<_>>()?;
-        for part in parts {
-            for (sum, errors) in total.iter_mut().zip(part) {
-                *sum += errors;
+        if radius.levels.is_none() {
+            *radius = RadiusRefinement { levels: Some(level), change };
+        }
+        Ok(Some(total))
+    }
+
+    /// The weighted sum over the queries that one level of the radius rule adds.
+    fn level(&self, batch: u32, level: u32) -> Result<Option<Vec<Errors>>> {
+        // A part without spread has its one node at level 0: the halving of each refinement is made up here.
+        let queries = self.rule.queries(batch, |radial| match (radial.radius.is_spread(), level) {
+            (true, _) | (false, 0) => radial.radius.quadrature_level(level),
+            (false, _) => radial.radius.quadrature_level(0).into_iter().map(|(r, w)| (r, 0.5 * w)).collect(),
+        })?;
+        let mut total = vec![Errors::default(); self.lengths.len()];
+        for chunk in queries.chunks(64) {
+            if self.monitor.should_stop() {
+                return Ok(None);
+            }
+            let parts: Vec<Vec<Errors>> = chunk
+                .par_iter()
+                .filter(|(share, _)| *share > 0.0)
+                .map(|(share, query)| {
+                    let query_norm = linalg::squared_norm(query);
+                    let deviations =
+                        self.tokens.deviations(&self.head.tilt(query)?, query_norm, self.lengths)?;
+                    Ok(deviations.iter().map(|deviation| Errors::of(deviation, *share)).collect())
+                })
+                .collect::<Result<_>>()?;
+            for part in parts {
+                for (sum, errors) in total.iter_mut().zip(part) {
+                    *sum += errors;
+                }
             }
         }
+        Ok(Some(total))
     }
-    Ok(total)
 }
 
 /// Mean over randomisations, with the class and error of each number.
@@ -336,30 +428,33 @@ fn summarise(
     rule: &QueryRule<'_>,
     lengths: &[PromptLength],
     batches: &[Vec<Errors>],
-) -> Vec<AveragedDeviation> {
+    radius: RadiusRefinement,
+) -> Result<Vec<AveragedDeviation>> {
     let count = batches.len() as f64;
+    let estimate = |index: usize, part: fn(&Errors) -> f64| -> Result<Estimate> {
+        let mean = batches.iter().map(|batch| part(&batch[index])).sum::<f64>() / count;
+        let squares: f64 = batches.iter().map(|batch| (part(&batch[index]) - mean).powi(2)).sum();
+        let spread = (squares / (count - 1.0).max(1.0) / count).sqrt();
+        let error = spread.hypot(radius.change * mean.abs());
+        let accuracy = match rule {
+            _ if rule.is_exact() => Accuracy::Exact { tolerance: MomentTable::TOLERANCE.max(radius.change) },
+            QueryRule::Radial { .. } => Accuracy::QuasiMonteCarlo { randomisation_error: error },
+            QueryRule::Drawn { .. } => Accuracy::Sampled { standard_error: error },
+        };
+        check::finite_number("an averaged deviation", mean.abs() + error)?;
+        Ok(Estimate { value: mean, accuracy })
+    };
     lengths
         .iter()
         .enumerate()
         .map(|(index, &length)| {
-            let estimate = |part: fn(&Errors) -> f64| {
-                let mean = batches.iter().map(|batch| part(&batch[index])).sum::<f64>() / count;
-                let squares: f64 = batches.iter().map(|batch| (part(&batch[index]) - mean).powi(2)).sum();
-                let error = (squares / (count - 1.0).max(1.0) / count).sqrt();
-                let accuracy = match rule {
-                    _ if rule.is_exact() => Accuracy::Exact { tolerance: MomentTable::TOLERANCE },
-                    QueryRule::Radial { .. } => Accuracy::QuasiMonteCarlo { randomisation_error: error },
-                    QueryRule::Drawn { .. } => Accuracy::Sampled { standard_error: error },
-                };
-                Estimate { value: mean, accuracy }
-            };
-            AveragedDeviation {
+            Ok(AveragedDeviation {
                 length,
-                output_error: estimate(|errors| errors.output),
-                score_gradient_error: estimate(|errors| errors.score_gradient),
-                value_gradient_error: estimate(|errors| errors.value_gradient),
-                participation: estimate(|errors| errors.participation),
-            }
+                output_error: estimate(index, |errors| errors.output)?,
+                score_gradient_error: estimate(index, |errors| errors.score_gradient)?,
+                value_gradient_error: estimate(index, |errors| errors.value_gradient)?,
+                participation: estimate(index, |errors| errors.participation)?,
+            })
         })
         .collect()
 }

@@ -6,8 +6,8 @@
 //! through L(L−1)… φᴸ⁻ᵏ: the cost does not depend on L, and a sweep over lengths shares all site moments.
 //! The forms used here, chosen so that nothing cancels, are derived in `derivation.md` beside this file.
 
-mod lengths;
 mod moments;
+mod prompt_integral;
 mod shrinkage;
 mod sites;
 mod table;
@@ -16,7 +16,7 @@ pub use moments::{MAX_SCORE_DEVIATION, RELATIVE_TOLERANCE, WeightMoments};
 pub use shrinkage::Shrinkage;
 pub use table::MomentTable;
 
-pub(crate) use lengths::{Blocks, highest_normal, integrate};
 pub(crate) use moments::check_score_deviation;
+pub(crate) use prompt_integral::{Blocks, highest_normal, integrate};
 pub(crate) use sites::{Centre, SiteGrid, SiteSums};
 pub(crate) use table::{NODES, Panels};

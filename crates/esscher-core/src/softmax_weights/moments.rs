@@ -1,10 +1,10 @@
 //! The moments that prompts need, as functions of (τ, L).
 
-use super::lengths::{Blocks, highest_normal, integrate};
+use super::prompt_integral::{Blocks, highest_normal, integrate};
 use super::shrinkage::Shrinkage;
 use super::sites::{Centre, SiteGrid, SiteSums};
 use crate::error::{Error, Result};
-use crate::prompt::PromptLength;
+use crate::prompt_length::PromptLength;
 
 /// Largest τ accepted: far inside the frozen regime of any prompt of up to 10¹² tokens.
 pub const MAX_SCORE_DEVIATION: f64 = 1e4;
@@ -42,8 +42,8 @@ pub struct WeightMoments {
     pub mean_bias: f64,
     /// E (G − τ)².
     pub mean_squared_error: f64,
-    /// (E (G − τ)² − E S₂)/τ², continuous at τ = 0.
-    pub longitudinal_excess: f64,
+    /// Var G.
+    pub mean_variance: f64,
     /// E A.
     pub variance: f64,
     /// E A².
@@ -61,7 +61,7 @@ pub struct WeightMoments {
 }
 
 /// Rows of the integral, in the order of [`blocks_of`].
-const QUANTITIES: usize = 14;
+const QUANTITIES: usize = 15;
 
 impl WeightMoments {
     /// The moments at score deviation τ for each length, in the order given.
@@ -74,7 +74,8 @@ impl WeightMoments {
             return Ok(Vec::new());
         };
         // With shift −τ²/2 the mean weight is one, so s stays near −ln L.
-        let grid = SiteGrid::normal(-0.5 * tau * tau, tau, highest_normal(tau, *longest), Centre::Dominant);
+        let grid =
+            SiteGrid::normal(-0.5 * tau * tau, tau, highest_normal(tau, *longest, 50.0), Centre::Dominant);
         let integrals = integrate(&[(1.0, grid)], 0.0, lengths, QUANTITIES, |sums, blocks| {
             blocks_of(tau, &sums[0], blocks);
         });
@@ -120,7 +121,7 @@ impl WeightMoments {
             cubed_sum_of_squares: 1.0,
             mean_bias: -tau,
             mean_squared_error: 1.0 + tau * tau,
-            longitudinal_excess: 1.0,
+            mean_variance: 1.0,
             variance: 0.0,
             squared_variance: 0.0,
             variance_squared_error: 1.0,
@@ -151,7 +152,7 @@ macro_rules! fields_as_array {
 
 fields_as_array!(FIELDS;
     sum_of_squares, sum_of_cubes, sum_of_fourths, squared_sum_of_squares, squares_times_cubes,
-    cubed_sum_of_squares, mean_bias, mean_squared_error, longitudinal_excess, variance, squared_variance,
+    cubed_sum_of_squares, mean_bias, mean_squared_error, mean_variance, variance, squared_variance,
     variance_squared_error, variance_times_squares, cross, frobenius, closure,
 );
 
@@ -186,6 +187,7 @@ fn blocks_of(tau: f64, sums: &SiteSums, blocks: &mut [Blocks]) {
     // Moments about τ, for quantities centred on the limit.
     let to_tau = sums.centre - tau;
     let [t1, t2, t3, t4] = [&n1, &n2, &n3, &n4].map(|n| about(n, to_tau));
+    let (zero_1, zero_2) = (about(&n1, sums.centre)[1], about(&n2, sums.centre)[2]);
     let d0 = sums.damped[0];
     let d1 = sums.damped[1] + to_tau * d0;
     let d2 = sums.damped[2] + to_tau * (2.0 * sums.damped[1] + to_tau * d0);
@@ -227,6 +229,7 @@ fn blocks_of(tau: f64, sums: &SiteSums, blocks: &mut [Blocks]) {
     blocks[11] = [0.0, (c3[2] * n1[0] + c3[0] * variance_1) / 6.0, n2[0] * n1[0] * variance_1 / 6.0, 0.0];
     blocks[12] = [0.0, 2.0 * own_2[2] * own_2[0] / 6.0, n1[0] * n1[0] * c2[2] / 6.0, 0.0];
     blocks[13] = [0.0, 2.0 * n2[0] * n2[0] / 6.0, n2[0] * n1[0] * n1[0] / 6.0, 0.0];
+    blocks[14] = [zero_2, zero_1 * zero_1, 0.0, 0.0];
 }
 
 /// a/b, zero where b has underflowed.
@@ -250,16 +253,19 @@ fn assemble(tau: f64, integrals: &[f64]) -> WeightMoments {
         variance_times_squares,
         cross,
         frobenius,
+        second_moment_of_mean,
     ] = std::array::from_fn(|quantity| integrals[quantity]);
     // Near the limit the centred form keeps the digits of a small error, in the frozen regime the
     // expanded square does: it has no large terms that cancel.
     let expanded = 1.0 - 2.0 * variance + squared_variance;
     let variance_squared_error = if expanded < 0.05 { centred_variance_error } else { expanded };
-    // Gaussian integration by parts, E(G−τ)² = (1 + τ²) E S₂ − 6τ² E(S₃ − S₂²), avoids dividing by τ².
-    let longitudinal_excess = if tau < 0.5 {
-        sum_of_squares - 6.0 * (sum_of_cubes - squared_sum_of_squares)
+    // Var G about the limit where the prompt is close to it, about zero where it has frozen far from it:
+    // never the difference of two large squares.
+    let mean_bias = -tau * sum_of_squares;
+    let mean_variance = if mean_bias * mean_bias < 0.5 * mean_squared_error {
+        mean_squared_error - mean_bias * mean_bias
     } else {
-        (mean_squared_error - sum_of_squares) / (tau * tau)
+        second_moment_of_mean - (tau + mean_bias).powi(2)
     };
     WeightMoments {
         sum_of_squares,
@@ -268,9 +274,9 @@ fn assemble(tau: f64, integrals: &[f64]) -> WeightMoments {
         squared_sum_of_squares,
         squares_times_cubes,
         cubed_sum_of_squares,
-        mean_bias: -tau * sum_of_squares,
+        mean_bias,
         mean_squared_error,
-        longitudinal_excess,
+        mean_variance,
         variance,
         squared_variance,
         variance_squared_error,

@@ -40,10 +40,6 @@ impl Shrinkage {
         }
     }
 
-    /// No prompt at all is missing: the values at L = ∞.
-    pub const INFINITE_PROMPT: Shrinkage =
-        Shrinkage { first_deficit: 0.0, second_deficit: 0.0, first_slope: 0.0, second_slope: 0.0 };
-
     /// c₁.
     pub fn first(&self) -> f64 {
         1.0 - self.first_deficit

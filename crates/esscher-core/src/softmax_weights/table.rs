@@ -3,14 +3,17 @@
 use super::WeightMoments;
 use super::moments::check_score_deviation;
 use crate::error::{Error, Result};
-use crate::prompt::PromptLength;
+use crate::prompt_length::PromptLength;
 use rayon::prelude::*;
 
 /// Moments at any τ up to a largest one, for a fixed list of lengths.
 ///
-/// Evaluation is a short sum, so a training loop or a query average pays for the integrals once. The
-/// interpolation error is below [`MomentTable::TOLERANCE`] for every moment that enters an error of
-/// outputs or gradients.
+/// Evaluation is a short sum, so a training loop or a query average pays for the integrals once; building it
+/// costs 56 evaluations per unit of τ up to 4, 28 up to 9, 7 beyond.
+///
+/// The interpolation error is at most [`MomentTable::TOLERANCE`] times the moment or times E S₂, whichever is
+/// larger: products of power sums that are much smaller than E S₂ (of order 1/L² and 1/L³) are not resolved to
+/// that many digits of their own, and nothing that this crate computes needs them to be.
 ///
 /// ```
 /// use esscher_core::prompt::PromptLength;
@@ -30,7 +33,7 @@ pub struct MomentTable {
 }
 
 impl MomentTable {
-    /// Relative interpolation error, for lengths up to 10¹² and any τ.
+    /// Interpolation error relative to the moment or to E S₂, for lengths up to 10¹².
     pub const TOLERANCE: f64 = 1e-9;
 
     /// Tabulates the moments of these lengths for 0 ≤ τ ≤ `highest`.

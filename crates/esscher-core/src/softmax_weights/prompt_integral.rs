@@ -1,7 +1,7 @@
 //! From one site to L of them: Σₖ L(L−1)…(L−k+1) ∫ φᴸ⁻ᵏ Bₖ ds for many lengths in one pass over s.
 
 use super::sites::{LATTICE, SiteGrid, SiteSums};
-use crate::prompt::PromptLength;
+use crate::prompt_length::PromptLength;
 
 /// Most sites that a quantity ties together.
 pub(crate) const BLOCKS: usize = 4;
@@ -18,9 +18,10 @@ const LOWER_MARGIN: f64 = 19.0;
 /// How far up a normal deviate can matter for prompts of up to `longest` tokens at score deviation τ.
 ///
 /// Moments of order four live below 4τ + 10; and L tokens do not see deviates of probability below
-/// 10⁻²¹/L³ (10⁻²¹ relative to the smallest quantities, which are of order 1/L²).
-pub(crate) fn highest_normal(tau: f64, longest: PromptLength) -> f64 {
-    let unseen = (2.0 * (3.0 * longest.as_f64().ln() + 50.0)).sqrt();
+/// e^{−depth}/L³. For a single Gaussian, whose smallest quantities are of order 1/L², a depth of 50 is 10⁻²¹
+/// of them; the errors of mixtures have no such floor (an atom may dominate), and take a depth of 250.
+pub(crate) fn highest_normal(tau: f64, longest: PromptLength, depth: f64) -> f64 {
+    let unseen = (2.0 * (3.0 * longest.as_f64().ln() + depth)).sqrt();
     (4.0 * tau + 10.0).min(unseen)
 }
 
@@ -70,13 +71,22 @@ pub(crate) fn integrate(
 /// step · L(L−1)…(L−k+1) φᴸ⁻ᵏ for k = 1 … 4.
 fn block_factors(length: f64, log_survival: f64, step: f64) -> Blocks {
     let mut factors = [0.0; BLOCKS];
-    let mut factor = step * ((length - 1.0) * log_survival).exp() * length;
+    // Few sites survive: φᴸ⁻ᵏ may be of order one although φᴸ⁻¹ underflows, so no shortcut by division.
+    let rare = log_survival < -100.0;
+    let mut power = ((length - 1.0) * log_survival).exp();
     let inverse = (-log_survival).exp();
+    let mut falling = step * length;
     for (k, entry) in factors.iter_mut().enumerate() {
-        if (k as f64) < length {
-            *entry = factor;
-            factor *= (length - 1.0 - k as f64) * inverse;
+        let left = length - 1.0 - k as f64;
+        if left < 0.0 {
+            break;
         }
+        if rare {
+            power = if left == 0.0 { 1.0 } else { (left * log_survival).exp() };
+        }
+        *entry = falling * power;
+        falling *= left;
+        power *= inverse;
     }
     factors
 }

@@ -1,0 +1,298 @@
+//! A concentration study: errors of finite prompts averaged over queries, on a grid of lengths, by either engine.
+
+use super::{
+    Dependence, Horizon, LocalSlope, RateFit, RatePoint, horizon_in_batches, local_slopes, rate_fit,
+};
+use crate::accuracy::{Accuracy, Estimate};
+use crate::attention::{Attention, Softmax};
+use crate::error::{Error, Result};
+use crate::measure::{Law, Measure};
+use crate::monitor::{Completion, Monitor};
+use crate::numerics::statistics::Summary;
+use crate::numerics::{JointSummary, check, linalg};
+use crate::prompt::{
+    FinitePrompt, PromptLength, QueryAverage, SampleOptions, SampledPrompts, SampledUnit, SampledUnits,
+};
+use faer::Mat;
+
+/// What is measured: the error of outputs or of one of the two gradients, in L²(ν).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Quantity {
+    /// E |T_L − T|².
+    Output,
+    /// E ‖∂T_L/∂U − ∂T/∂U‖²_F.
+    ScoreGradient,
+    /// E ‖∂T_L/∂V − ∂T/∂V‖²_F.
+    ValueGradient,
+}
+
+/// How to compute.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Engine {
+    /// By one-dimensional integrals; token laws without an exact theory are refused.
+    Exact(QueryAverage),
+    /// By simulation, for any law.
+    Sampled(SampleOptions),
+    /// Exact where the token law allows it, simulated otherwise.
+    Best(QueryAverage, SampleOptions),
+}
+
+/// A head, a token law, a query law and a grid of lengths.
+///
+/// ```
+/// use esscher_core::attention::Softmax;
+/// use esscher_core::concentration::{Concentration, Engine, Quantity};
+/// use esscher_core::measure::Gaussian;
+/// use esscher_core::prompt::{PromptLength, QueryAverage};
+/// use esscher_core::{Unwatched, mat};
+/// use std::sync::Arc;
+/// let head = Softmax::new(mat![[0.5]].as_ref(), mat![[1.0]].as_ref())?;
+/// let law = Arc::new(Gaussian::standard(1)?);
+/// let lengths = PromptLength::logarithmic(PromptLength::new(1000)?, PromptLength::MAX, 10);
+/// let setting = Concentration::new(head, law.clone(), law, &lengths)?;
+/// let study = setting.run(Engine::Exact(QueryAverage::default()), &Unwatched)?;
+/// let rate = study.rate(Quantity::Output, 0.95)?;
+/// assert!((rate.exponent - 1.0).abs() < 0.01); // H = 0.5: κ = 1
+/// # Ok::<(), esscher_core::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Concentration {
+    head: Softmax,
+    tokens: Law,
+    queries: Law,
+    lengths: Vec<PromptLength>,
+}
+
+/// The errors at one length; each number carries its class.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct StudyRow {
+    /// L.
+    pub length: PromptLength,
+    /// Error of the output.
+    pub output_error: Estimate,
+    /// Error of the gradient in U; absent if the simulation was told to leave it out.
+    pub score_gradient_error: Option<Estimate>,
+    /// Error of the gradient in V.
+    pub value_gradient_error: Estimate,
+}
+
+/// A mean that rests on a few trials: heavy tails make its standard error optimistic.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct HeavyTail {
+    /// Where.
+    pub length: PromptLength,
+    /// What.
+    pub quantity: Quantity,
+    /// (Σ|x|)²/Σx² over the trials.
+    pub effective_sample_size: f64,
+}
+
+/// The result of a study.
+#[derive(Debug, Clone)]
+pub struct Study {
+    /// One row per length, increasing; empty if stopped before anything was complete.
+    pub rows: Vec<StudyRow>,
+    /// Means that rest on few trials.
+    pub warnings: Vec<HeavyTail>,
+    /// Whether everything asked for was done.
+    pub completion: Completion,
+    /// The finished units of a simulation, to resume from; empty for the exact engine.
+    pub units: SampledUnits,
+    /// Joint laws of the simulated errors over the lengths.
+    sampled: Option<SampledUnit>,
+}
+
+impl Concentration {
+    /// Checks the pieces against each other; lengths are sorted and made unique.
+    pub fn new(head: Softmax, tokens: Law, queries: Law, lengths: &[PromptLength]) -> Result<Self> {
+        check::size("tokens (dimension)", head.token_dimension(), tokens.dimension())?;
+        check::size("queries (dimension)", head.query_dimension(), queries.dimension())?;
+        check::not_empty("the list of lengths", lengths.len())?;
+        let mut lengths = lengths.to_vec();
+        lengths.sort_unstable();
+        lengths.dedup();
+        Ok(Concentration { head, tokens, queries, lengths })
+    }
+
+    /// H = ‖G^{1/2} U S^{1/2}‖ for tokens of covariance G and queries of covariance S: the scores of a
+    /// typical query have deviation of order H, and the rate of Gaussian tokens depends on it alone.
+    pub fn operator_norm(&self) -> Result<f64> {
+        let root = |law: &dyn Measure| -> Result<Mat<f64>> {
+            let covariance = law.covariance()?;
+            Ok(linalg::SymmetricEigen::new("the covariance", covariance.as_ref())?
+                .map(|value| value.max(0.0).sqrt()))
+        };
+        let product = root(self.tokens.as_ref())? * self.head.score() * root(self.queries.as_ref())?;
+        let squares = linalg::SymmetricEigen::new("H²", (&product * product.transpose()).as_ref())?;
+        Ok(squares.values.last().copied().unwrap_or(0.0).max(0.0).sqrt())
+    }
+
+    /// Runs the study.
+    pub fn run(&self, engine: Engine, monitor: &dyn Monitor) -> Result<Study> {
+        match engine {
+            Engine::Exact(average) => self.run_exact(average, monitor),
+            Engine::Sampled(options) => self.resume(options, SampledUnits::default(), monitor),
+            Engine::Best(average, options) => {
+                if self.tokens.as_gaussian_mixture().is_some() {
+                    self.run_exact(average, monitor)
+                } else {
+                    self.resume(options, SampledUnits::default(), monitor)
+                }
+            }
+        }
+    }
+
+    fn run_exact(&self, average: QueryAverage, monitor: &dyn Monitor) -> Result<Study> {
+        let prompt = FinitePrompt::exact(&self.head, self.tokens.as_ref())?;
+        let averaged = prompt.over_queries(self.queries.as_ref(), &self.lengths, average, monitor)?;
+        let rows = averaged
+            .deviations
+            .iter()
+            .map(|found| StudyRow {
+                length: found.length,
+                output_error: found.output_error,
+                score_gradient_error: Some(found.score_gradient_error),
+                value_gradient_error: found.value_gradient_error,
+            })
+            .collect();
+        let (warnings, units) = (Vec::new(), SampledUnits::default());
+        Ok(Study { rows, warnings, completion: averaged.completion, units, sampled: None })
+    }
+
+    /// The simulation behind [`Engine::Sampled`], for callers that spread its units over machines.
+    pub fn simulation(&self, options: SampleOptions) -> Result<SampledPrompts> {
+        SampledPrompts::new(&self.head, self.tokens.clone(), self.queries.clone(), &self.lengths, options)
+    }
+
+    /// Runs the units of a simulation that are not done yet: resumes a stopped study, or merges shards.
+    pub fn resume(
+        &self,
+        options: SampleOptions,
+        mut units: SampledUnits,
+        monitor: &dyn Monitor,
+    ) -> Result<Study> {
+        let simulation = self.simulation(options)?;
+        let completion = simulation.run(&mut units, monitor)?;
+        let folded = simulation.fold(&units)?;
+        let estimate = |summary: &Summary| {
+            let (value, standard_error) = (summary.mean()?, summary.standard_error()?);
+            Some(Estimate { value, accuracy: Accuracy::Sampled { standard_error } })
+        };
+        let mut rows = Vec::new();
+        let mut warnings = Vec::new();
+        for found in &folded.lengths {
+            let (Some(output_error), Some(value_gradient_error)) =
+                (estimate(&found.output_error), estimate(&found.value_gradient_error))
+            else {
+                continue;
+            };
+            let score_gradient_error = estimate(&found.score_gradient_error);
+            rows.push(StudyRow {
+                length: found.length,
+                output_error,
+                score_gradient_error,
+                value_gradient_error,
+            });
+            for (quantity, summary) in [
+                (Quantity::Output, &found.output_error),
+                (Quantity::ScoreGradient, &found.score_gradient_error),
+                (Quantity::ValueGradient, &found.value_gradient_error),
+            ] {
+                if let Some(effective_sample_size) = summary.effective_sample_size()
+                    && summary.rests_on_few()
+                {
+                    warnings.push(HeavyTail { length: found.length, quantity, effective_sample_size });
+                }
+            }
+        }
+        Ok(Study { rows, warnings, completion, units, sampled: Some(folded) })
+    }
+
+    /// The smallest L whose error, averaged over the queries, is at most `tolerance`; exact engine only.
+    ///
+    /// The average uses the same query points at every length, so it falls with L wherever each point's
+    /// error does, and the answer is exact for these points; their randomisation error is that of
+    /// [`Self::run`] with the same options.
+    pub fn horizon(
+        &self,
+        quantity: Quantity,
+        tolerance: f64,
+        average: QueryAverage,
+        monitor: &dyn Monitor,
+    ) -> Result<Horizon> {
+        let prompt = FinitePrompt::exact(&self.head, self.tokens.as_ref())?;
+        horizon_in_batches(tolerance, PromptLength::MAX, 24, |lengths| {
+            let found = prompt.over_queries(self.queries.as_ref(), lengths, average, monitor)?;
+            if found.deviations.is_empty() {
+                return Err(Error::Empty { what: "the average (stopped by its monitor)" });
+            }
+            Ok(found
+                .deviations
+                .iter()
+                .map(|found| match quantity {
+                    Quantity::Output => found.output_error.value,
+                    Quantity::ScoreGradient => found.score_gradient_error.value,
+                    Quantity::ValueGradient => found.value_gradient_error.value,
+                })
+                .collect())
+        })
+    }
+}
+
+impl Study {
+    /// The points of one quantity, where it was measured.
+    pub fn points(&self, quantity: Quantity) -> Vec<RatePoint> {
+        self.rows
+            .iter()
+            .filter_map(|row| {
+                let estimate = match quantity {
+                    Quantity::Output => row.output_error,
+                    Quantity::ScoreGradient => row.score_gradient_error?,
+                    Quantity::ValueGradient => row.value_gradient_error,
+                };
+                Some(RatePoint::new(row.length, estimate))
+            })
+            .collect()
+    }
+
+    /// The fitted exponent with its interval at this level.
+    ///
+    /// Simulated lengths are prefixes of the same prompts; their joint covariance over trials enters the
+    /// fit where there are enough trials to estimate it (at least ten per length), else they count as
+    /// independent.
+    pub fn rate(&self, quantity: Quantity, level: f64) -> Result<RateFit> {
+        match self.log_covariance(quantity) {
+            Some(covariance) => {
+                rate_fit(&self.points(quantity), Dependence::LogCovariance(covariance.as_ref()), level)
+            }
+            None => rate_fit(&self.points(quantity), Dependence::Independent, level),
+        }
+    }
+
+    /// κ between neighbouring lengths.
+    pub fn local_slopes(&self, quantity: Quantity) -> Result<Vec<LocalSlope>> {
+        match self.log_covariance(quantity) {
+            Some(covariance) => {
+                local_slopes(&self.points(quantity), Dependence::LogCovariance(covariance.as_ref()))
+            }
+            None => local_slopes(&self.points(quantity), Dependence::Independent),
+        }
+    }
+
+    /// Cov(ln vᵢ, ln vⱼ) of the simulated means, to first order.
+    fn log_covariance(&self, quantity: Quantity) -> Option<Mat<f64>> {
+        let joint = &self.sampled.as_ref()?.joint;
+        let joint: &JointSummary = match quantity {
+            Quantity::Output => &joint.output,
+            Quantity::ScoreGradient => &joint.score_gradient,
+            Quantity::ValueGradient => &joint.value_gradient,
+        };
+        let mean = joint.mean();
+        let enough = joint.count() >= 10 * mean.len() as u64;
+        if !enough || mean.iter().any(|&value| value <= 0.0) {
+            return None;
+        }
+        let covariance = joint.mean_covariance()?;
+        Some(Mat::from_fn(mean.len(), mean.len(), |i, j| covariance[(i, j)] / (mean[i] * mean[j])))
+    }
+}

@@ -1,0 +1,175 @@
+//! Vector arithmetic with run-time choice of the instruction set: the one place of this crate with `unsafe` code.
+//!
+//! A [`Kernel`] is written once, over arrays of lanes and an [`Arithmetic`]; [`InstructionSet::run`] compiles it
+//! for each instruction set and calls the right one. AVX2 and AVX-512 use fused multiply-add and give
+//! the same bits as each other, since the order of every sum is fixed by the lanes and not by the width of a
+//! register; the portable set rounds twice and gives the same bits on every machine.
+
+#![allow(clippy::needless_range_loop, reason = "loops over lanes read and write several arrays")]
+#![allow(clippy::excessive_precision, reason = "coefficients stand as they were computed")]
+
+mod functions;
+mod normals;
+
+pub(crate) use functions::{Real, exp};
+pub(crate) use normals::{NORMALS_PER_CALL, normals};
+
+use std::fmt;
+
+/// The instructions that vector kernels are compiled for; a value exists only where they can run.
+///
+/// ```
+/// use esscher_core::numerics::InstructionSet;
+/// let fastest = InstructionSet::best();
+/// assert_eq!(InstructionSet::named(&fastest.to_string())?, fastest);
+/// # Ok::<(), esscher_core::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct InstructionSet(Kind);
+
+/// Private, so that only checked constructors can promise AVX.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Portable,
+    Avx2,
+    Avx512,
+}
+
+impl InstructionSet {
+    /// Plain multiplications and additions: the same bits on every machine.
+    pub const PORTABLE: InstructionSet = InstructionSet(Kind::Portable);
+
+    /// The fastest set of this machine.
+    pub fn best() -> Self {
+        [Kind::Avx512, Kind::Avx2]
+            .into_iter()
+            .find(|kind| kind.is_here())
+            .map_or(Self::PORTABLE, InstructionSet)
+    }
+
+    /// Every set that runs on this machine, the portable one first.
+    pub fn available() -> Vec<Self> {
+        [Kind::Portable, Kind::Avx2, Kind::Avx512]
+            .into_iter()
+            .filter(|kind| kind.is_here())
+            .map(InstructionSet)
+            .collect()
+    }
+
+    /// The set of this name: `portable`, `avx2` or `avx512`.
+    ///
+    /// # Errors
+    /// An unknown name, or a set that this machine does not have.
+    pub fn named(name: &str) -> crate::Result<Self> {
+        InstructionSet::available().into_iter().find(|set| set.to_string() == name).ok_or_else(|| {
+            crate::Error::InstructionSet {
+                name: name.to_string(),
+                available: InstructionSet::available()
+                    .iter()
+                    .map(ToString::to_string)
+                    .collect::<Vec<_>>()
+                    .join(", "),
+            }
+        })
+    }
+
+    /// Runs a kernel compiled for this set.
+    pub(crate) fn run<K: Kernel>(self, kernel: K) -> K::Output {
+        match self.0 {
+            Kind::Portable => kernel.run::<Separate>(),
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx2 => {
+                // SAFETY: a value with this kind is only made by `best`, `available` and `named`, after
+                // `is_here` has found AVX2 and FMA on this processor.
+                #[allow(unsafe_code)]
+                unsafe {
+                    with_avx2(kernel)
+                }
+            }
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx512 => {
+                // SAFETY: as above, for AVX-512F, DQ, VL and FMA.
+                #[allow(unsafe_code)]
+                unsafe {
+                    with_avx512(kernel)
+                }
+            }
+            #[cfg(not(target_arch = "x86_64"))]
+            Kind::Avx2 | Kind::Avx512 => kernel.run::<Separate>(),
+        }
+    }
+}
+
+impl Kind {
+    fn is_here(self) -> bool {
+        match self {
+            Kind::Portable => true,
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx2 => is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma"),
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx512 => {
+                Kind::Avx2.is_here()
+                    && is_x86_feature_detected!("avx512f")
+                    && is_x86_feature_detected!("avx512dq")
+                    && is_x86_feature_detected!("avx512vl")
+            }
+            #[cfg(not(target_arch = "x86_64"))]
+            Kind::Avx2 | Kind::Avx512 => false,
+        }
+    }
+}
+
+impl fmt::Display for InstructionSet {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self.0 {
+            Kind::Portable => "portable",
+            Kind::Avx2 => "avx2",
+            Kind::Avx512 => "avx512",
+        })
+    }
+}
+
+/// How a · b + c is rounded.
+pub(crate) trait Arithmetic: Copy {
+    fn multiply_add<T: Real>(a: T, b: T, c: T) -> T;
+}
+
+/// Two roundings, available everywhere.
+#[derive(Clone, Copy)]
+pub(crate) struct Separate;
+
+/// One rounding, fast where the processor has the instruction.
+#[derive(Clone, Copy)]
+pub(crate) struct Fused;
+
+impl Arithmetic for Separate {
+    #[inline(always)]
+    fn multiply_add<T: Real>(a: T, b: T, c: T) -> T {
+        a * b + c
+    }
+}
+
+impl Arithmetic for Fused {
+    #[inline(always)]
+    fn multiply_add<T: Real>(a: T, b: T, c: T) -> T {
+        a.fused_multiply_add(b, c)
+    }
+}
+
+/// Work that is compiled once per instruction set. `run` and all that it calls must be `#[inline(always)]`.
+pub(crate) trait Kernel {
+    type Output;
+    fn run<A: Arithmetic>(self) -> Self::Output;
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma")]
+fn with_avx2<K: Kernel>(kernel: K) -> K::Output {
+    kernel.run::<Fused>()
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma,avx512f,avx512dq,avx512vl")]
+fn with_avx512<K: Kernel>(kernel: K) -> K::Output {
+    kernel.run::<Fused>()
+}

@@ -1,0 +1,199 @@
+//! The paper's propositions, measured: rates against σ and H, constants of bounded laws, horizons, both engines.
+
+mod common;
+
+use common::length;
+use esscher_core::attention::Softmax;
+use esscher_core::concentration::{Concentration, Engine, Horizon, Quantity, Regime, regime};
+use esscher_core::measure::{Affine, Cube, Empirical, Gaussian, Law, Mixture, Rademacher, Sphere};
+use esscher_core::prompt::{PromptLength, QueryAverage, SampleOptions, delta_method, rate_exponent};
+use esscher_core::{Accuracy, Completion, Mat, Monitor, Unwatched, mat};
+use std::sync::Arc;
+
+fn plain_head(dimension: usize) -> Softmax {
+    let identity = Mat::<f64>::identity(dimension, dimension);
+    Softmax::new(identity.as_ref(), identity.as_ref()).unwrap()
+}
+
+fn isotropic(dimension: usize, sigma: f64) -> Law {
+    let covariance = Mat::from_fn(dimension, dimension, |i, j| if i == j { sigma * sigma } else { 0.0 });
+    Arc::new(Gaussian::centred(covariance.as_ref()).unwrap())
+}
+
+/// Tokens N(0, σ²I), queries N(0, I), so H = σ; slopes at the longest lengths against κ(H).
+///
+/// The heuristic is a limit with logarithmic corrections, so what is asked for H > 1/√2 is that the slope comes
+/// closer to κ as L grows from 10³ to 10¹². The paper's statement: the slope times σ² is bounded below.
+#[test]
+fn gaussian_slopes_follow_the_exponent_of_h() {
+    let lengths = PromptLength::logarithmic(length(1_000), PromptLength::MAX, 10);
+    let mut last_slope = f64::INFINITY;
+    for sigma in [0.5, 1.0, 1.5, 2.0, 3.0] {
+        let setting =
+            Concentration::new(plain_head(2), isotropic(2, sigma), isotropic(2, 1.0), &lengths).unwrap();
+        assert!((setting.operator_norm().unwrap() - sigma).abs() < 1e-12);
+        let study = setting.run(Engine::Exact(QueryAverage::COARSE), &Unwatched).unwrap();
+        assert_eq!(study.completion, Completion::Finished);
+        for quantity in [Quantity::Output, Quantity::ScoreGradient, Quantity::ValueGradient] {
+            let slopes = study.local_slopes(quantity).unwrap();
+            assert!(
+                slopes.iter().all(|slope| slope.slope * sigma * sigma > 0.1),
+                "{quantity:?} at σ = {sigma}"
+            );
+        }
+        let slopes: Vec<f64> =
+            study.local_slopes(Quantity::Output).unwrap().iter().map(|slope| slope.slope).collect();
+        let kappa = rate_exponent(sigma).unwrap();
+        let (first, last) = (slopes[0], slopes[slopes.len() - 1]);
+        println!(
+            "σ = {sigma}: slope {first:.3} … {last:.3}, κ {kappa:.3}, slope × σ² {:.2}",
+            last * sigma * sigma
+        );
+        if sigma < 0.5f64.sqrt() {
+            assert!((last - 1.0).abs() < 1e-3);
+        } else {
+            assert!((last - kappa).abs() < (first - kappa).abs(), "σ = {sigma}: {slopes:?}, κ = {kappa}");
+        }
+        assert!(last < last_slope);
+        last_slope = last;
+    }
+}
+
+/// A mixture of N(0, σ²) and an atom at the origin has the exponent of its Gaussian.
+#[test]
+fn mixture_slopes_follow_the_exponent_of_their_gaussian() {
+    let lengths = [1_000_000_000, 1_000_000_000_000].map(length);
+    for sigma in [0.5, 1.0] {
+        let parts: Vec<(f64, Law)> =
+            vec![(0.2, Arc::new(Empirical::atom(&[0.0]).unwrap())), (0.8, isotropic(1, sigma))];
+        let tokens: Law = Arc::new(Mixture::new(parts).unwrap());
+        let setting = Concentration::new(plain_head(1), tokens, isotropic(1, 1.0), &lengths).unwrap();
+        let study = setting.run(Engine::Exact(QueryAverage::COARSE), &Unwatched).unwrap();
+        let slope = study.local_slopes(Quantity::Output).unwrap()[0].slope;
+        let kappa = rate_exponent(sigma).unwrap();
+        println!("σ = {sigma}: slope {slope:.3}, κ {kappa:.3}");
+        assert!((slope - kappa).abs() < 0.03, "σ = {sigma}: {slope} {kappa}");
+    }
+}
+
+/// Bounded laws have slope 1 at every σ, with the constant of the delta method; their sub-Gaussian parameter
+/// only moves the length from which it shows.
+#[test]
+fn bounded_laws_have_slope_one_and_the_constant_of_the_delta_method() {
+    let query = [0.6, -0.4];
+    let queries: Law = Arc::new(Empirical::atom(&query).unwrap());
+    let lengths = [300, 1000, 3000, 10_000].map(length);
+    let head = plain_head(2);
+    for sigma in [0.5, 1.0, 1.5, 2.0, 3.0] {
+        let bases: [Law; 3] = [
+            Arc::new(Rademacher::new(2).unwrap()),
+            Arc::new(Cube::new(2).unwrap()),
+            Arc::new(Sphere::new(2, 1.0).unwrap()),
+        ];
+        for base in bases {
+            // Scaled so that the optimal sub-Gaussian parameter is σ.
+            let factor = sigma / base.sub_gaussian().unwrap().parameter;
+            let tokens: Law = Arc::new(Affine::scaled(factor, base).unwrap());
+            assert!((tokens.sub_gaussian().unwrap().parameter - sigma).abs() < 1e-12);
+            let setting =
+                Concentration::new(head.clone(), tokens.clone(), queries.clone(), &lengths).unwrap();
+            let options = SampleOptions { trials: 400, queries: 1, seed: 3, ..SampleOptions::default() };
+            let study = setting.run(Engine::Best(QueryAverage::COARSE, options), &Unwatched).unwrap();
+            let rate = study.rate(Quantity::Output, 0.999).unwrap();
+            // Curvature of order 1/L at L = 300 moves the exponent by less than 0.1.
+            assert!((rate.exponent - 1.0).abs() < 0.1 + 4.0 * rate.standard_error, "{tokens:?}: {rate:?}");
+            let constant = delta_method(&head, tokens.as_ref(), &query).unwrap().output_error;
+            let row = study.rows.last().unwrap();
+            let (found, error) = (row.output_error.value * 1e4, row.output_error.absolute_error() * 1e4);
+            assert!(matches!(row.output_error.accuracy, Accuracy::Sampled { .. }));
+            assert!(
+                (found - constant).abs() < 5.0 * error + 0.02 * constant,
+                "{tokens:?}: {found} ± {error}, {constant}"
+            );
+            if sigma == 1.0 || sigma == 3.0 {
+                println!(
+                    "{}, σ = {sigma}: exponent {:.3} ± {:.3}",
+                    base_name(&tokens),
+                    rate.exponent,
+                    rate.standard_error
+                );
+            }
+        }
+    }
+}
+
+fn base_name(tokens: &Law) -> String {
+    format!("{tokens:?}").split("base: ").nth(1).unwrap_or("").chars().take(10).collect()
+}
+
+#[test]
+fn exact_and_sampled_studies_agree() {
+    let head = Softmax::new(mat![[0.6, 0.1], [-0.2, 0.5]].as_ref(), mat![[1.0, 0.5]].as_ref()).unwrap();
+    let tokens: Law = Arc::new(Gaussian::new(&[0.2, -0.1], mat![[1.0, 0.3], [0.3, 0.7]].as_ref()).unwrap());
+    let lengths = [10, 100, 1000].map(length);
+    let setting = Concentration::new(head, tokens, isotropic(2, 1.0), &lengths).unwrap();
+    let exact = setting.run(Engine::Exact(QueryAverage::default()), &Unwatched).unwrap();
+    let options = SampleOptions { trials: 2000, queries: 40, seed: 8, ..SampleOptions::default() };
+    let sampled = setting.run(Engine::Sampled(options), &Unwatched).unwrap();
+    for (exact, sampled) in exact.rows.iter().zip(&sampled.rows) {
+        for (a, b) in [
+            (exact.output_error, sampled.output_error),
+            (exact.score_gradient_error.unwrap(), sampled.score_gradient_error.unwrap()),
+            (exact.value_gradient_error, sampled.value_gradient_error),
+        ] {
+            let allowed = 5.0 * a.absolute_error().hypot(b.absolute_error()) + 2e-3 * a.value;
+            assert!((a.value - b.value).abs() < allowed, "{a:?} {b:?}");
+        }
+    }
+    // The joint covariance of prefixes enters the fit: exact and sampled exponents agree within its error.
+    let (a, b) = (exact.rate(Quantity::Output, 0.95).unwrap(), sampled.rate(Quantity::Output, 0.95).unwrap());
+    assert!((a.exponent - b.exponent).abs() < 5.0 * b.standard_error + 0.02, "{a:?} {b:?}");
+}
+
+/// The horizon is a crossing: the error is at most the tolerance there and above it one token earlier.
+#[test]
+fn the_horizon_is_the_first_sufficient_length() {
+    let lengths = [length(10)];
+    let setting = Concentration::new(plain_head(1), isotropic(1, 0.5), isotropic(1, 1.0), &lengths).unwrap();
+    let found = setting.horizon(Quantity::Output, 1e-6, QueryAverage::COARSE, &Unwatched).unwrap();
+    let Horizon::Found { length: at, error, error_before } = found else { panic!("{found:?}") };
+    assert!(error <= 1e-6 && error_before > 1e-6);
+    let check = Concentration::new(plain_head(1), isotropic(1, 0.5), isotropic(1, 1.0), &[at]).unwrap();
+    let again =
+        check.run(Engine::Exact(QueryAverage::COARSE), &Unwatched).unwrap().rows[0].output_error.value;
+    assert!((again / error - 1.0).abs() < 1e-9);
+    let hard = Concentration::new(plain_head(1), isotropic(1, 3.0), isotropic(1, 1.0), &lengths).unwrap();
+    assert!(matches!(
+        hard.horizon(Quantity::Output, 1e-6, QueryAverage::COARSE, &Unwatched).unwrap(),
+        Horizon::BeyondLongest { .. }
+    ));
+}
+
+#[test]
+fn queries_have_their_regime() {
+    assert_eq!(regime(1.0, length(1000)).unwrap(), Regime::Diluted);
+    assert_eq!(regime(3.0, length(1000)).unwrap(), Regime::Intermediate);
+    assert_eq!(regime(4.0, length(1000)).unwrap(), Regime::Frozen);
+}
+
+struct StopAtOnce;
+
+impl Monitor for StopAtOnce {
+    fn progress(&self, _completed: usize, _total: usize) {}
+    fn should_stop(&self) -> bool {
+        true
+    }
+}
+
+#[test]
+fn a_stopped_study_resumes_to_the_same_bits() {
+    let lengths = [10, 100].map(length);
+    let tokens: Law = Arc::new(Cube::new(2).unwrap());
+    let setting = Concentration::new(plain_head(2), tokens, isotropic(2, 1.0), &lengths).unwrap();
+    let options = SampleOptions { trials: 300, ..SampleOptions::default() };
+    let whole = setting.run(Engine::Sampled(options), &Unwatched).unwrap();
+    let stopped = setting.run(Engine::Sampled(options), &StopAtOnce).unwrap();
+    assert!(stopped.rows.is_empty() && matches!(stopped.completion, Completion::Stopped { .. }));
+    let resumed = setting.resume(options, stopped.units, &Unwatched).unwrap();
+    assert_eq!(whole.rows, resumed.rows);
+}
