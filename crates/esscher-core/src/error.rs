@@ -20,6 +20,20 @@ impl fmt::Display for Entry {
     }
 }
 
+/// A number as messages print it: in full where that is short, in powers of ten where it would be a row of zeros.
+pub(crate) struct Figure(pub(crate) f64);
+
+impl fmt::Display for Figure {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let size = self.0.abs();
+        if size == 0.0 || (1e-4..1e6).contains(&size) || !size.is_finite() {
+            write!(formatter, "{}", self.0)
+        } else {
+            write!(formatter, "{:e}", self.0)
+        }
+    }
+}
+
 /// A request that makes no sense, and what to try instead.
 ///
 /// Ending early (a stopped call, a flow that blows up) is not an error: such calls return what they
@@ -39,10 +53,19 @@ pub enum Error {
     },
 
     /// Something that must have at least one element has none.
-    #[error("{what} is empty: at least one is needed")]
+    #[error("{what}: none given, at least one is needed")]
     Empty {
-        /// The empty object.
+        /// The empty object, or the number that is zero.
         what: &'static str,
+    },
+
+    /// A buffer of tokens ends inside a token.
+    #[error("the token buffer holds {found} numbers: expected a multiple of the dimension, {dimension}")]
+    WholeTokens {
+        /// Numbers per token.
+        dimension: usize,
+        /// Numbers in the buffer.
+        found: usize,
     },
 
     /// An entry is NaN or infinite.
@@ -58,8 +81,10 @@ pub enum Error {
 
     /// A matrix that must be symmetric is not.
     #[error(
-        "{what} is not symmetric: entry [{row}, {column}] is {upper} but [{column}, {row}] is {lower}; \
-         average the two, (M + Mᵀ)/2, if the difference is rounding"
+        "{what} is not symmetric: entry [{row}, {column}] is {} but [{column}, {row}] is {}; \
+         average the two, (M + Mᵀ)/2, if the difference is rounding",
+        Figure(*upper),
+        Figure(*lower)
     )]
     NotSymmetric {
         /// The matrix.
@@ -76,15 +101,15 @@ pub enum Error {
 
     /// A covariance has a negative eigenvalue.
     #[error(
-        "{what} is not positive semi-definite: its smallest eigenvalue is {eigenvalue:e}, \
-         below the rounding allowance {allowance:e}"
+        "{what} is not positive semi-definite: its smallest eigenvalue {eigenvalue:e} is below -{allowance:e}, \
+         the allowance for rounding"
     )]
     Indefinite {
         /// The matrix.
         what: &'static str,
         /// Its smallest eigenvalue.
         eigenvalue: f64,
-        /// Eigenvalues above this are taken for zero.
+        /// Negative eigenvalues no larger than this are taken for rounding.
         allowance: f64,
     },
 
@@ -98,7 +123,7 @@ pub enum Error {
     },
 
     /// A number is outside the range it must lie in.
-    #[error("{what} is {value}: expected {expected}")]
+    #[error("{what} is {}: expected {expected}", Figure(*value))]
     OutOfRange {
         /// The name of the number.
         what: &'static str,
@@ -109,7 +134,10 @@ pub enum Error {
     },
 
     /// A weight of a mixture or of a weighted prompt is not a positive number.
-    #[error("weight[{index}] is {value}: weights must be positive and finite; leave out what has no weight")]
+    #[error(
+        "weight[{index}] is {}: weights must be positive and finite; leave out what has no weight",
+        Figure(*value)
+    )]
     Weight {
         /// Position of the weight.
         index: usize,
@@ -117,8 +145,23 @@ pub enum Error {
         value: f64,
     },
 
+    /// A weight is so much smaller than the largest that their ratio is no double.
+    #[error(
+        "weight[{index}] is {}: its ratio to the largest weight, {}, underflows; leave it out",
+        Figure(*value),
+        Figure(*largest)
+    )]
+    WeightUnderflow {
+        /// Position of the weight.
+        index: usize,
+        /// The weight.
+        value: f64,
+        /// The largest weight.
+        largest: f64,
+    },
+
     /// A prompt length is not a whole number of tokens in the supported range.
-    #[error("prompt length {found}: expected a whole number of tokens from {minimum} to 1000000000000")]
+    #[error("prompt length {}: expected a whole number of tokens from {minimum} to 10¹²", Figure(*found))]
     PromptLength {
         /// The smallest length that makes sense for the call.
         minimum: u64,
@@ -178,3 +221,29 @@ pub enum Error {
 
 /// Shorthand for results of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_printed_in_full_where_that_is_short() {
+        let printed = |value| Figure(value).to_string();
+        assert_eq!([printed(0.0), printed(-2.5), printed(1e-4)], ["0", "-2.5", "0.0001"]);
+        assert_eq!([printed(1e300), printed(-3e-200), printed(1e6)], ["1e300", "-3e-200", "1e6"]);
+        assert_eq!([printed(f64::NAN), printed(f64::NEG_INFINITY)], ["NaN", "-inf"]);
+    }
+
+    #[test]
+    fn messages_name_what_was_expected() {
+        let error = Error::Indefinite { what: "covariance", eigenvalue: -1.0, allowance: 2e-12 };
+        assert!(error.to_string().contains("smallest eigenvalue -1e0 is below -2e-12"), "{error}");
+        let error = Error::WeightUnderflow { index: 1, value: 1e-300, largest: 1e300 };
+        assert!(
+            error.to_string().contains("1e-300: its ratio to the largest weight, 1e300, underflows"),
+            "{error}"
+        );
+        let error = Error::WholeTokens { dimension: 3, found: 7 };
+        assert!(error.to_string().contains("7 numbers: expected a multiple of the dimension, 3"), "{error}");
+    }
+}

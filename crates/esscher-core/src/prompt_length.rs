@@ -13,6 +13,9 @@ use crate::error::{Error, Result};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PromptLength(u64);
 
+/// Lengths that [`PromptLength::logarithmic`] makes at most.
+const MAX_COUNT: usize = 1_000_000;
+
 impl PromptLength {
     /// The shortest prompt.
     pub const MIN: PromptLength = PromptLength(1);
@@ -29,7 +32,18 @@ impl PromptLength {
 
     /// `count` lengths evenly spread on a logarithmic scale from one length to another, both included;
     /// lengths that round to the same whole number appear once.
+    ///
+    /// One length is `from`, none is an empty list. More than a million are not made: a larger `count` counts as
+    /// a million.
+    ///
+    /// ```
+    /// use esscher_core::prompt::PromptLength;
+    /// let tokens = |count| PromptLength::logarithmic(PromptLength::MIN, PromptLength::MAX, count);
+    /// assert_eq!(tokens(3).iter().map(|length| length.get()).collect::<Vec<_>>(), [1, 1_000_000, 1_000_000_000_000]);
+    /// assert_eq!(tokens(1), [PromptLength::MIN]);
+    /// ```
     pub fn logarithmic(from: PromptLength, to: PromptLength, count: usize) -> Vec<PromptLength> {
+        let count = count.min(MAX_COUNT);
         let (start, end) = (from.as_f64().ln(), to.as_f64().ln());
         let steps = count.saturating_sub(1).max(1) as f64;
         let mut lengths: Vec<PromptLength> = (0..count)
@@ -75,5 +89,18 @@ impl TryFrom<f64> for PromptLength {
 impl std::fmt::Display for PromptLength {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.0.fmt(formatter)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_count_of_lengths_is_too_large_to_ask_for() {
+        let lengths = PromptLength::logarithmic(PromptLength::MIN, PromptLength::MAX, usize::MAX);
+        assert!(lengths.len() <= MAX_COUNT && lengths.is_sorted());
+        assert_eq!((lengths[0], lengths[lengths.len() - 1]), (PromptLength::MIN, PromptLength::MAX));
+        assert!(PromptLength::logarithmic(PromptLength::MIN, PromptLength::MAX, 0).is_empty());
     }
 }

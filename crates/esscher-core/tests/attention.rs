@@ -80,7 +80,8 @@ fn gradients_equal_differences() {
             let weighted = |u: &Mat<f64>, v: &Mat<f64>| {
                 linalg::dot(&weight, &build(u, v).attend(law.as_ref(), &query).unwrap())
             };
-            let (in_score, in_value) = (gradient.in_score(&weight), gradient.in_value(&weight));
+            let (in_score, in_value) =
+                (gradient.in_score(&weight).unwrap(), gradient.in_value(&weight).unwrap());
             assert_eq!(gradient.output, build(&score, &value).attend(law.as_ref(), &query).unwrap());
             for i in 0..3 {
                 for j in 0..2 {
@@ -184,7 +185,7 @@ fn mismatched_pieces_are_refused_by_name() {
     );
     says(
         Softmax::new(Mat::zeros(0, 2).as_ref(), square.as_ref()).unwrap_err(),
-        &["score matrix (rows)", "empty"],
+        &["score matrix (rows)", "at least one"],
     );
     says(
         Softmax::new(mat![[f64::NAN]].as_ref(), mat![[1.0]].as_ref()).unwrap_err(),
@@ -198,7 +199,11 @@ fn mismatched_pieces_are_refused_by_name() {
     says(head.attend(&prompt(), &[0.0]).unwrap_err(), &["query", "2", "1"]);
     says(head.attend(&prompt(), &[0.0, f64::INFINITY]).unwrap_err(), &["query[1]", "inf"]);
     says(head.attend_all(&prompt(), Mat::zeros(4, 3).as_ref()).unwrap_err(), &["queries (columns)"]);
-    says(Heads::new(vec![]).unwrap_err(), &["heads", "empty"]);
+    says(Heads::new(vec![]).unwrap_err(), &["heads", "at least one"]);
+    let gradient = head.gradient(&prompt(), &[0.1, 0.2]).unwrap();
+    says(gradient.in_score(&[1.0]).unwrap_err(), &["output weight", "expected size 2", "1"]);
+    says(gradient.in_value(&[1.0, 2.0, 3.0]).unwrap_err(), &["output weight", "expected size 2", "3"]);
+    says(gradient.in_value(&[1.0, f64::NAN]).unwrap_err(), &["output weight[1]", "NaN"]);
 }
 
 proptest! {

@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use esscher_core::layers::{
-    AtCollapse, Attention, Flow, FlowOptions, FlowStop, Layer, depth, exact_softmax_flow, flow,
+    AtCollapse, Flow, FlowOptions, FlowStop, Layer, LayerKind, depth, exact_softmax_flow, flow,
 };
 use esscher_core::measure::Gaussian;
 use esscher_core::numerics::Stream;
@@ -268,7 +268,7 @@ fn a_centred_linear_layer_equals_the_softmax_layer() {
         (random_matrix(&mut stream, 4, 4, 1.0), random_matrix(&mut stream, 4, 4, 1.0));
     let softmax = Layer::softmax(score_matrix.as_ref(), value.as_ref()).unwrap();
     let linear = Layer::linear(score_matrix.as_ref(), value.as_ref()).unwrap();
-    assert_eq!((softmax.attention(), linear.attention()), (Attention::Softmax, Attention::Linear));
+    assert_eq!((softmax.kind(), linear.kind()), (LayerKind::Softmax, LayerKind::Linear));
     let (left, right) = (softmax.velocity(&tokens).unwrap(), linear.velocity(&tokens).unwrap());
     assert!(largest_difference(left.covariance.as_ref(), right.covariance.as_ref()) < 1e-13);
     assert!(largest_gap(&left.mean, &right.mean) < 1e-13);
@@ -418,6 +418,14 @@ fn exponential_growth_is_not_called_a_blow_up() {
     assert!(matches!(path.stop, FlowStop::TooLarge { .. }), "{}", path.stop);
 }
 
+/// From S = 10⁹⁰ softmax attention does blow up in finite time, but size 10¹⁰⁰ comes first: nothing is promised.
+#[test]
+fn a_flow_that_becomes_too_large_does_not_claim_to_live_forever() {
+    let start = Gaussian::centred(mat![[1e90]].as_ref()).unwrap();
+    let path = flow(&softmax_identity(&mat![[1.0]]), &start, &FlowOptions::at(&[1.0]), &Unwatched).unwrap();
+    assert!(!path.stop.to_string().contains("not in finite time"), "{}", path.stop);
+}
+
 #[test]
 fn a_shrinking_direction_collapses_at_the_time_of_the_exact_solution() {
     // S(t) = diag(1/(1 + 2t), 1): the first eigenvalue passes 1e-3 at t = 499.5.
@@ -468,7 +476,7 @@ fn discrete_layers_converge_to_the_flow_at_first_order() {
     ];
     for layer in layers {
         let path = flow(&layer, &start, &FlowOptions::at(&[0.5]), &Unwatched).unwrap();
-        assert_eq!(path.stop, FlowStop::ReachedTime { time: 0.5 }, "{}", layer.attention());
+        assert_eq!(path.stop, FlowStop::ReachedTime { time: 0.5 }, "{}", layer.kind());
         let error = |count: usize| {
             let laws = depth(&start, &vec![layer.clone(); count], 0.5 / count as f64).unwrap();
             assert_eq!(laws.len(), count + 1);
@@ -477,7 +485,7 @@ fn discrete_layers_converge_to_the_flow_at_first_order() {
                 + largest_difference(covariance, path.last_law.covariance_matrix())
         };
         let order = (error(400) / error(800)).log2();
-        assert!((order - 1.0).abs() < 0.05, "{}: order {order}", layer.attention());
+        assert!((order - 1.0).abs() < 0.05, "{}: order {order}", layer.kind());
     }
 }
 
@@ -576,7 +584,12 @@ fn flow_options_that_make_no_sense_are_errors() {
     let run = |options: FlowOptions| flow(&layer, &start, &options, &Unwatched).err();
     assert!(matches!(run(FlowOptions::at(&[])), Some(Error::Empty { .. })));
     assert!(matches!(run(FlowOptions::at(&[-1.0])), Some(Error::OutOfRange { .. })));
+    assert!(matches!(run(FlowOptions::at(&[0.0, f64::NAN])), Some(Error::NotFinite { .. })));
     assert!(matches!(run(FlowOptions::evenly(f64::NAN, 3)), Some(Error::NotFinite { .. })));
+    let error = run(FlowOptions::evenly(-1.0, 3));
+    assert!(matches!(error, Some(Error::OutOfRange { what: "the end time", value: -1.0, .. })), "{error:?}");
+    assert_eq!(FlowOptions::evenly(1.0, usize::MAX).save_times.len(), 1_000_001);
+    assert_eq!(FlowOptions::evenly(1.0, 0).save_times, [0.0, 1.0]);
     for collapse_threshold in [0.0, 1.0, f64::NAN] {
         let options = FlowOptions { collapse_threshold, ..FlowOptions::at(&[1.0]) };
         assert!(matches!(run(options), Some(Error::OutOfRange { what: "the collapse threshold", .. })));

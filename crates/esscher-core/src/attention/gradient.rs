@@ -1,6 +1,7 @@
 //! The derivatives of one output in U and V, kept in the rank-one form that they have.
 
-use crate::numerics::linalg;
+use crate::error::Result;
+use crate::numerics::{check, linalg};
 use faer::Mat;
 
 /// An output T = V a(Uz) with its derivatives.
@@ -23,29 +24,27 @@ pub struct Gradient {
 impl Gradient {
     /// ∂⟨w, T⟩/∂U = Dᵀw zᵀ for an output weight w: what back-propagation needs.
     ///
-    /// Entries of `output_weight` beyond the output are ignored, missing ones count as zero.
-    pub fn in_score(&self, output_weight: &[f64]) -> Mat<f64> {
-        let pulled = linalg::apply_transpose(self.tilt_sensitivity.as_ref(), &self.fitted(output_weight));
-        let mut gradient = Mat::zeros(pulled.len(), self.query.len());
-        linalg::add_outer(&mut gradient, 1.0, &pulled, &self.query);
-        gradient
+    /// # Errors
+    /// [`crate::Error::Size`] and [`crate::Error::NotFinite`] for `output_weight`, [`crate::Error::Overflow`] if the
+    /// gradient exceeds double precision.
+    pub fn in_score(&self, output_weight: &[f64]) -> Result<Mat<f64>> {
+        check::vector("the output weight", self.output.len(), output_weight)?;
+        let pulled = linalg::apply_transpose(self.tilt_sensitivity.as_ref(), output_weight);
+        outer(&pulled, &self.query)
     }
 
     /// ∂⟨w, T⟩/∂V = w aᵀ for an output weight w.
     ///
-    /// Entries of `output_weight` beyond the output are ignored, missing ones count as zero.
-    pub fn in_value(&self, output_weight: &[f64]) -> Mat<f64> {
-        let mut gradient = Mat::zeros(self.output.len(), self.attended_token.len());
-        linalg::add_outer(&mut gradient, 1.0, &self.fitted(output_weight), &self.attended_token);
-        gradient
+    /// # Errors
+    /// As [`Self::in_score`].
+    pub fn in_value(&self, output_weight: &[f64]) -> Result<Mat<f64>> {
+        check::vector("the output weight", self.output.len(), output_weight)?;
+        outer(output_weight, &self.attended_token)
     }
+}
 
-    /// ‖∂T/∂U‖²_F = ‖D‖²_F |z|².
-    pub fn squared_norm_in_score(&self) -> f64 {
-        linalg::squared_frobenius(self.tilt_sensitivity.as_ref()) * linalg::squared_norm(&self.query)
-    }
-
-    fn fitted(&self, output_weight: &[f64]) -> Vec<f64> {
-        (0..self.output.len()).map(|i| output_weight.get(i).copied().unwrap_or(0.0)).collect()
-    }
+fn outer(a: &[f64], b: &[f64]) -> Result<Mat<f64>> {
+    let mut product = Mat::zeros(a.len(), b.len());
+    linalg::add_outer(&mut product, 1.0, a, b);
+    check::finite_matrix_result("the gradient", product)
 }

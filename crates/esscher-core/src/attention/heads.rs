@@ -8,6 +8,9 @@ use std::sync::Arc;
 
 /// Σₕ Tₕ: heads of any kind with equal dimensions, output projections folded into their value matrices.
 ///
+/// Not an [`Attention`] itself: that promises one U and one V to differentiate in, and a sum has a pair per head.
+/// [`Heads::gradients`] gives them all.
+///
 /// ```
 /// use esscher_core::attention::{Attention, Heads, Softmax};
 /// use esscher_core::measure::Rademacher;

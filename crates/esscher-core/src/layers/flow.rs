@@ -43,6 +43,9 @@ pub struct FlowOptions {
     pub max_steps: usize,
 }
 
+/// Intervals that [`FlowOptions::evenly`] makes at most.
+const MAX_INTERVALS: usize = 1_000_000;
+
 impl FlowOptions {
     /// Keeps these times; tolerances 10⁻¹⁰ and 10⁻¹³, collapse at 10⁻⁶, at most 100 000 steps.
     pub fn at(save_times: &[f64]) -> Self {
@@ -56,9 +59,15 @@ impl FlowOptions {
         }
     }
 
-    /// Keeps `intervals` + 1 evenly spaced times from 0 to `end_time`.
+    /// Keeps `intervals` + 1 evenly spaced times from 0 to `end_time`; at least one interval, at most 10⁶, since
+    /// each holds a Gaussian.
+    ///
+    /// An end time that is not positive is kept alone, for [`flow()`] to refuse it by its name.
     pub fn evenly(end_time: f64, intervals: usize) -> Self {
-        let count = intervals.max(1);
+        if check::positive("the end time", end_time).is_err() {
+            return FlowOptions::at(&[end_time]);
+        }
+        let count = intervals.clamp(1, MAX_INTERVALS);
         let times: Vec<f64> = (0..=count)
             .map(|i| if i == count { end_time } else { end_time * (i as f64 / count as f64) })
             .collect();
@@ -74,6 +83,12 @@ impl FlowOptions {
             });
         }
         check::positive("the absolute tolerance", self.absolute_tolerance)?;
+        if let Some(&end_time) = self.save_times.last()
+            && end_time < 0.0
+        {
+            let expected = "a time from 0 on";
+            return Err(Error::OutOfRange { what: "the end time", value: end_time, expected });
+        }
         let spread = linalg::trace(start.covariance_matrix()).sqrt();
         let length = linalg::squared_norm(start.mean_vector()).sqrt();
         let unit = [spread, length].into_iter().find(|&unit| unit > 0.0 && unit.is_finite()).unwrap_or(1.0);
@@ -122,7 +137,8 @@ pub enum FlowStop {
         /// E|x|² = tr S + |m|² at the last step before it.
         second_moment: f64,
     },
-    /// Mean or covariance passed 10¹⁰⁰ without blowing up in finite time.
+    /// Mean or covariance passed 10¹⁰⁰ without the marks of a blow-up in finite time, such as exponential growth; a
+    /// flow that starts near that size may get there before a blow-up can be told.
     TooLarge {
         /// Time that was reached.
         time: f64,
@@ -163,8 +179,8 @@ impl fmt::Display for FlowStop {
             ),
             FlowStop::TooLarge { time, second_moment } => write!(
                 formatter,
-                "tokens grow without bound, but not in finite time (E|x|² = {second_moment:e} at time {time}); \
-                 end earlier, or scale the value matrix down"
+                "tokens grew too large to go on (E|x|² = {second_moment:e} at time {time}), and no blow-up in finite \
+                 time was seen before; end earlier, or scale the value matrix or the tokens down"
             ),
             FlowStop::Collapse(collapse) => write!(
                 formatter,
@@ -272,10 +288,10 @@ pub fn flow(layer: &Layer, start: &Gaussian, options: &FlowOptions, monitor: &dy
         let (mean, root) = split(dimension, value);
         gaussian_from_root(mean, root)
     };
-    let last_time = solution.last.time;
+    let last_time = solution.last.time();
     Ok(Flow {
         laws: solution.values.iter().map(|value| law(value)).collect::<Result<_>>()?,
-        last_law: law(&solution.last.value)?,
+        last_law: law(solution.last.value())?,
         last_time,
         times: solution.times,
         collapses: watch.collapses,
@@ -313,7 +329,7 @@ const TOO_LARGE: f64 = 1e100;
 ///
 /// The vector that is integrated has squared norm |m|² + tr RRᵀ = E|x|².
 fn doubling_time(state: &State) -> f64 {
-    linalg::squared_norm(&state.value) / (2.0 * linalg::dot(&state.value, state.slope()))
+    linalg::squared_norm(state.value()) / (2.0 * linalg::dot(state.value(), state.slope()))
 }
 
 /// Looks for blow-up and collapse after each step.
@@ -342,10 +358,10 @@ impl<'a> Watch<'a> {
             largest: 0.0,
             rank: 0,
             collapses: vec![],
-            second_moment: linalg::squared_norm(&start.value),
-            previous: (start.time, doubling_time(start)),
+            second_moment: linalg::squared_norm(start.value()),
+            previous: (start.time(), doubling_time(start)),
         };
-        let spectrum = watch.spectrum(&start.value)?;
+        let spectrum = watch.spectrum(start.value())?;
         watch.largest = spectrum.first().copied().unwrap_or(0.0);
         watch.collapsed = options.collapse_threshold * watch.largest;
         watch.rank = watch.rank_of(&spectrum);
@@ -367,8 +383,8 @@ impl<'a> Watch<'a> {
     }
 
     fn growth(&mut self, state: &State) -> Option<FlowStop> {
-        let second_moment = linalg::squared_norm(&state.value);
-        let (time, doubling) = (state.time, doubling_time(state));
+        let second_moment = linalg::squared_norm(state.value());
+        let (time, doubling) = (state.time(), doubling_time(state));
         let (previous_time, previous_doubling) = std::mem::replace(&mut self.previous, (time, doubling));
         if second_moment > TOO_LARGE {
             return Some(FlowStop::TooLarge { time, second_moment });
@@ -380,12 +396,12 @@ impl<'a> Watch<'a> {
     }
 
     fn collapse(&mut self, state: &State, interpolant: &Interpolant) -> Result<Option<Collapse>> {
-        let spectrum = self.spectrum(&state.value)?;
+        let spectrum = self.spectrum(state.value())?;
         let rank = self.rank_of(&spectrum);
         if rank >= self.rank {
             return Ok(None);
         }
-        let (mut before, mut after) = (interpolant.start_time(), state.time);
+        let (mut before, mut after) = (interpolant.start_time(), state.time());
         for _ in 0..50 {
             let middle = 0.5 * (before + after);
             if self.rank_of(&self.spectrum(&interpolant.at(middle))?) < self.rank {

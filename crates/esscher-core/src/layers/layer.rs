@@ -9,7 +9,7 @@ use std::fmt;
 
 /// The four attentions that keep Gaussians Gaussian.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Attention {
+pub enum LayerKind {
     /// Weights proportional to exp⟨y, Ux⟩.
     Softmax,
     /// Weights ⟨y, Ux⟩, not normalised.
@@ -20,13 +20,13 @@ pub enum Attention {
     Sinkhorn,
 }
 
-impl fmt::Display for Attention {
+impl fmt::Display for LayerKind {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
-            Attention::Softmax => "softmax",
-            Attention::Linear => "linear",
-            Attention::L2 => "L2",
-            Attention::Sinkhorn => "Sinkhorn",
+            LayerKind::Softmax => "softmax",
+            LayerKind::Linear => "linear",
+            LayerKind::L2 => "L2",
+            LayerKind::Sinkhorn => "Sinkhorn",
         })
     }
 }
@@ -148,12 +148,12 @@ impl Layer {
     }
 
     /// Which attention the layer computes.
-    pub fn attention(&self) -> Attention {
+    pub fn kind(&self) -> LayerKind {
         match self.scores {
-            Scores::Softmax { .. } => Attention::Softmax,
-            Scores::Linear { .. } => Attention::Linear,
-            Scores::L2 { .. } => Attention::L2,
-            Scores::Sinkhorn { .. } => Attention::Sinkhorn,
+            Scores::Softmax { .. } => LayerKind::Softmax,
+            Scores::Linear { .. } => LayerKind::Linear,
+            Scores::L2 { .. } => LayerKind::L2,
+            Scores::Sinkhorn { .. } => LayerKind::Sinkhorn,
         }
     }
 

@@ -26,4 +26,4 @@ mod layer;
 pub use depth::depth;
 pub use exact::{ExactFlow, exact_softmax_flow};
 pub use flow::{AtCollapse, Collapse, Flow, FlowOptions, FlowStop, flow};
-pub use layer::{AffineForm, Attention, Layer, Velocity};
+pub use layer::{AffineForm, Layer, LayerKind, Velocity};

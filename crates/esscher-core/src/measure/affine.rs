@@ -28,7 +28,7 @@ pub struct Affine {
 impl Affine {
     /// The law of `matrix` · z + `shift`.
     pub fn new(matrix: MatRef<'_, f64>, shift: &[f64], base: Law) -> Result<Self> {
-        check::not_empty("the shift", shift.len())?;
+        check::at_least_one("the dimension of the shift", shift.len())?;
         check::size("the matrix (columns)", base.dimension(), matrix.ncols())?;
         check::size("the matrix (rows)", shift.len(), matrix.nrows())?;
         check::finite_matrix("matrix", matrix)?;
@@ -104,7 +104,7 @@ impl Measure for Affine {
         {
             token.copy_from_slice(&self.push(base_token));
         }
-        Ok(())
+        check::finite_tokens(tokens)
     }
 
     fn tilted(&self, tilt: &[f64]) -> Result<Law> {
@@ -124,7 +124,11 @@ impl Measure for Affine {
 
     fn as_radial(&self) -> Option<Radial> {
         let Radial { centre, root, radius } = self.base.as_radial()?;
-        Some(Radial { centre: self.push(&centre), root: &self.matrix * root, radius })
+        Some(Radial {
+            centre: check::finite_result("the centre", self.push(&centre)).ok()?,
+            root: check::finite_matrix_result("the root", &self.matrix * root).ok()?,
+            radius,
+        })
     }
 
     fn sub_gaussian(&self) -> Option<SubGaussian> {

@@ -31,7 +31,7 @@ pub(super) struct Coordinates<T> {
 
 impl<T: LineLaw> Coordinates<T> {
     pub(super) fn new(dimension: usize, line: T) -> Result<Self> {
-        check::not_empty("the dimension of the measure", dimension)?;
+        check::at_least_one("the dimension of the measure", dimension)?;
         Ok(Coordinates { dimension, line })
     }
 
@@ -80,7 +80,7 @@ impl<T: LineLaw> Measure for Coordinates<T> {
                 *coordinate = self.line.sample_tilted(entry, stream);
             }
         }
-        Ok(())
+        check::finite_tokens(tokens)
     }
 
     fn tilted(&self, tilt: &[f64]) -> Result<Law> {

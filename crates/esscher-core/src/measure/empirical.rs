@@ -33,12 +33,8 @@ const MAX_ATOMS: usize = 256;
 impl Empirical {
     /// Equal weights on tokens laid one after the other.
     pub fn from_tokens(dimension: usize, tokens: &[f64]) -> Result<Self> {
-        check::not_empty("the dimension of a token", dimension)?;
-        check::size(
-            "the token buffer (whole tokens only)",
-            tokens.len() / dimension * dimension,
-            tokens.len(),
-        )?;
+        check::at_least_one("the dimension of a token", dimension)?;
+        check::whole_tokens(dimension, tokens.len())?;
         check::not_empty("the prompt", tokens.len())?;
         let count = tokens.len() / dimension;
         if let Some(position) = tokens.iter().position(|value| !value.is_finite()) {
@@ -98,12 +94,12 @@ impl Empirical {
         Ok((probabilities, log_partition))
     }
 
-    fn mean_under(&self, probabilities: &[f64]) -> Vec<f64> {
+    fn mean_under(&self, probabilities: &[f64]) -> Result<Vec<f64>> {
         let mut mean = vec![0.0; self.dimension];
         for (point, &probability) in self.points().zip(probabilities) {
             linalg::add_scaled(&mut mean, probability, point);
         }
-        mean
+        check::finite_result("the tilted mean", mean)
     }
 }
 
@@ -121,12 +117,12 @@ impl Measure for Empirical {
     }
 
     fn tilted_mean(&self, tilt: &[f64]) -> Result<Vec<f64>> {
-        Ok(self.mean_under(&self.probabilities(tilt)?.0))
+        self.mean_under(&self.probabilities(tilt)?.0)
     }
 
     fn tilted_covariance(&self, tilt: &[f64]) -> Result<Mat<f64>> {
         let (probabilities, _) = self.probabilities(tilt)?;
-        let mean = self.mean_under(&probabilities);
+        let mean = self.mean_under(&probabilities)?;
         let mut covariance = Mat::zeros(self.dimension, self.dimension);
         for (point, &probability) in self.points().zip(&probabilities) {
             let offset = linalg::difference(point, &mean);
@@ -159,6 +155,7 @@ impl Measure for Empirical {
             .zip(&self.log_weights)
             .map(|(point, log_weight)| log_weight + linalg::dot(tilt, point) - log_partition)
             .collect();
+        let log_weights = check::finite_result("the log-weights of the tilted prompt", log_weights)?;
         Ok(Arc::new(Empirical { log_weights, ..self.clone() }))
     }
 

@@ -27,6 +27,9 @@ pub struct Gaussian {
     root: Mat<f64>,
 }
 
+/// Tokens whose normals are drawn together.
+const TOKENS_AT_ONCE: usize = 256;
+
 impl Gaussian {
     /// N(mean, covariance).
     ///
@@ -34,20 +37,12 @@ impl Gaussian {
     /// [`Error::Size`], [`Error::NotFinite`], [`Error::NotSymmetric`] and [`Error::Indefinite`] name the
     /// offending entry or eigenvalue; asymmetry and negative eigenvalues at rounding level are absorbed.
     pub fn new(mean: &[f64], covariance: MatRef<'_, f64>) -> Result<Self> {
-        check::not_empty("the mean of a Gaussian", mean.len())?;
+        check::at_least_one("the dimension of a Gaussian", mean.len())?;
         check::finite_vector("mean", mean)?;
         check::size("covariance (rows)", mean.len(), covariance.nrows())?;
         check::size("covariance (columns)", mean.len(), covariance.ncols())?;
         let covariance = check::symmetric("covariance", covariance)?;
-        let eigen = linalg::SymmetricEigen::new("covariance", covariance.as_ref())?;
-        let allowance = check::eigenvalue_allowance(covariance.as_ref());
-        if eigen.values[0] < -allowance {
-            return Err(Error::Indefinite { what: "covariance", eigenvalue: eigen.values[0], allowance });
-        }
-        let first = eigen.values.iter().take_while(|&&value| value <= allowance).count();
-        let root = Mat::from_fn(mean.len(), mean.len() - first, |i, j| {
-            eigen.vectors[(i, first + j)] * eigen.values[first + j].sqrt()
-        });
+        let root = root_of(covariance.as_ref())?;
         Ok(Gaussian { mean: mean.to_vec(), covariance, root })
     }
 
@@ -107,12 +102,19 @@ impl Measure for Gaussian {
     fn sample_tilted(&self, tilt: &[f64], stream: &mut Stream, tokens: &mut [f64]) -> Result<()> {
         check_sampling(self.dimension(), tilt, tokens)?;
         let mean = self.tilted_mean(tilt)?;
-        let mut normals = vec![0.0; self.root.ncols()];
-        for token in tokens.chunks_exact_mut(mean.len()) {
-            normals.fill_with(|| stream.normal());
-            token.copy_from_slice(&linalg::sum(&mean, &linalg::apply(self.root.as_ref(), &normals)));
+        let rank = self.root.ncols();
+        let mut normals = vec![0.0; TOKENS_AT_ONCE * rank];
+        for tokens in tokens.chunks_mut(TOKENS_AT_ONCE * mean.len()) {
+            let count = tokens.len() / mean.len();
+            stream.fill_normals(&mut normals[..count * rank]);
+            for (index, token) in tokens.chunks_exact_mut(mean.len()).enumerate() {
+                token.copy_from_slice(&mean);
+                for (axis, &normal) in normals[index * rank..(index + 1) * rank].iter().enumerate() {
+                    linalg::add_scaled(token, normal, self.root.col_as_slice(axis));
+                }
+            }
         }
-        Ok(())
+        check::finite_tokens(tokens)
     }
 
     fn tilted(&self, tilt: &[f64]) -> Result<Law> {
@@ -138,4 +140,48 @@ impl Measure for Gaussian {
     fn sub_gaussian_under_tilts(&self) -> Option<f64> {
         largest_eigenvalue(self.covariance.as_ref()).map(f64::sqrt)
     }
+}
+
+/// R with R Rᵀ = G and a column for each direction in which G has variance.
+fn root_of(covariance: MatRef<'_, f64>) -> Result<Mat<f64>> {
+    if let Some(root) = root_by_correlations(covariance) {
+        return Ok(root);
+    }
+    // The correlations make no sense: G is indefinite, or only rounding has made it so.
+    let eigen = linalg::SymmetricEigen::new("covariance", covariance)?;
+    let allowance = check::eigenvalue_allowance(covariance);
+    if eigen.values[0] < -allowance {
+        return Err(Error::Indefinite { what: "covariance", eigenvalue: eigen.values[0], allowance });
+    }
+    check::finite_matrix_result("the root of the covariance", eigen_root(&eigen, 0.0))
+}
+
+/// diag(s) times a root of the correlation matrix, sᵢ² = Gᵢᵢ; none if that matrix has a negative eigenvalue.
+///
+/// Correlations have no units: a variance of 1 beside one of 10¹³ (or 10³⁰⁰) keeps all its digits, where the
+/// eigenvalues of G itself would lose it in the rounding of the largest. A direction is dropped only if the
+/// rounding of the correlations, d · ε, could have made it.
+fn root_by_correlations(covariance: MatRef<'_, f64>) -> Option<Mat<f64>> {
+    let dimension = covariance.nrows();
+    let deviations: Vec<f64> = (0..dimension).map(|i| covariance[(i, i)].sqrt()).collect();
+    let correlations = Mat::from_fn(dimension, dimension, |i, j| match covariance[(i, j)] {
+        // A coordinate without variance has no correlation either.
+        0.0 => 0.0,
+        _ if i == j => 1.0,
+        entry => entry / deviations[i] / deviations[j],
+    });
+    let eigen = linalg::SymmetricEigen::new("correlations", correlations.as_ref()).ok()?;
+    if eigen.values[0] < -check::eigenvalue_allowance(correlations.as_ref()) {
+        return None;
+    }
+    let root = eigen_root(&eigen, dimension as f64 * f64::EPSILON);
+    let scaled = Mat::from_fn(dimension, root.ncols(), |i, j| deviations[i] * root[(i, j)]);
+    check::finite_matrix("root", scaled.as_ref()).is_ok().then_some(scaled)
+}
+
+/// Q diag(√λ) over the eigenvalues above `dropped`.
+fn eigen_root(eigen: &linalg::SymmetricEigen, dropped: f64) -> Mat<f64> {
+    let size = eigen.values.len();
+    let first = eigen.values.iter().take_while(|&&value| value <= dropped).count();
+    Mat::from_fn(size, size - first, |i, j| eigen.vectors[(i, first + j)] * eigen.values[first + j].sqrt())
 }

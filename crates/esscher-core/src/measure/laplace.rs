@@ -1,7 +1,7 @@
 //! Laplace tokens, density ∝ exp(−|x|/b) in each coordinate: Λ is infinite outside the box |θᵢ| < 1/b.
 
 use super::coordinates::{Coordinates, LineLaw, measure_with_independent_coordinates};
-use crate::error::{Error, Result};
+use crate::error::{Error, Figure, Result};
 use crate::numerics::{Stream, check};
 
 /// Independent Laplace coordinates of scale b; Λ(θ) = −Σ ln(1 − b²θᵢ²) inside the box.
@@ -46,8 +46,8 @@ impl LineLaw for TwoSidedExponential {
         }
         Err(Error::OutsideDomain {
             family: self.family(),
-            bound: format!("|θ[{index}]| < {}", 1.0 / self.scale),
-            found: format!("θ[{index}] = {tilt}"),
+            bound: format!("|θ[{index}]| < {}", Figure(1.0 / self.scale)),
+            found: format!("θ[{index}] = {}", Figure(tilt)),
         })
     }
 

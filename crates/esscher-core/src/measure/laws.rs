@@ -50,7 +50,9 @@ pub enum LawViolation {
 /// Checks every law listed in the [module documentation](super) at the given tilts and their sums.
 ///
 /// The tilts, their pairwise sums and small neighbourhoods must lie in the domain of the log-partition.
-/// Sampling is checked to six standard errors per coordinate, on a fixed stream.
+/// Sampling is checked to six standard errors per coordinate, the larger of the sample's and the model's, on a
+/// fixed stream: a sample may miss an event that the tilt has made rare, and then it knows nothing of its
+/// error. At least one tilt is needed.
 ///
 /// ```
 /// use esscher_core::measure::{Sphere, laws::{LawTolerance, check_laws}};
@@ -64,6 +66,7 @@ pub fn check_laws(
     tilts: &[Vec<f64>],
     tolerance: LawTolerance,
 ) -> std::result::Result<(), LawViolation> {
+    check::not_empty("the list of tilts", tilts.len())?;
     let checker = Checker { measure, tolerance };
     checker.normalised()?;
     for tilt in tilts {
@@ -208,6 +211,17 @@ impl Checker {
         }
     }
 
+    /// Var (z − m)² = Λ⁗ + 2Λ″² along an axis, the fourth derivative as a difference of variances.
+    fn variance_of_square(&self, tilt: &[f64], axis: usize, variance: f64) -> Result<f64> {
+        let step = 1e-2 / variance.sqrt().max(1.0);
+        let at = |offset: f64| -> Result<f64> {
+            let mut moved = tilt.to_vec();
+            moved[axis] += offset;
+            Ok(self.measure.tilted_covariance(&moved)?[(axis, axis)])
+        };
+        Ok((at(step)? - 2.0 * variance + at(-step)?) / (step * step) + 2.0 * variance * variance)
+    }
+
     fn sampling(&self, tilt: &[f64]) -> Check {
         let draws = self.tolerance.draws;
         if draws == 0 {
@@ -225,9 +239,10 @@ impl Checker {
             });
             let variance = covariance[(axis, axis)];
             let rounding = self.tolerance.identity * (1.0 + mean[axis].abs());
-            let error = 6.0 * (second / draws as f64).sqrt() + rounding;
+            let error = 6.0 * (second.max(variance) / draws as f64).sqrt() + rounding;
             self.expect("tokens of the tilted measure have the tilted mean", tilt, first.abs(), error)?;
-            let error = 6.0 * ((fourth - second * second).max(0.0) / draws as f64).sqrt() + rounding;
+            let spread = (fourth - second * second).max(self.variance_of_square(tilt, axis, variance)?);
+            let error = 6.0 * (spread.max(0.0) / draws as f64).sqrt() + rounding;
             let gap = (second - variance).abs();
             self.expect("tokens of the tilted measure have the tilted variance", tilt, gap, error)?;
         }

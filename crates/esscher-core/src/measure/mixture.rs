@@ -37,6 +37,10 @@ pub struct GaussianComponent {
     pub gaussian: Gaussian,
 }
 
+/// Up to this many components a measure offers itself as a Gaussian mixture: each holds two d × d matrices,
+/// and the exact finite-prompt theory costs time proportional to their number.
+pub(super) const MAX_COMPONENTS: usize = 4096;
+
 impl GaussianComponent {
     /// πₖ.
     pub fn weight(&self) -> f64 {
@@ -102,7 +106,7 @@ impl Measure for Mixture {
     }
 
     fn log_partition(&self, tilt: &[f64]) -> Result<f64> {
-        Ok(self.responsibilities(tilt)?.1)
+        check::finite_number("the log-partition", self.responsibilities(tilt)?.1)
     }
 
     fn tilted_mean(&self, tilt: &[f64]) -> Result<Vec<f64>> {
@@ -139,6 +143,7 @@ impl Measure for Mixture {
         let log_masses = self.log_masses(tilt)?;
         let log_partition = softmax(&log_masses).1;
         let log_weights = log_masses.iter().map(|log_mass| log_mass - log_partition).collect();
+        let log_weights = check::finite_result("the log-weights of the tilted mixture", log_weights)?;
         let components =
             self.components.iter().map(|component| component.tilted(tilt)).collect::<Result<_>>()?;
         Ok(Arc::new(Mixture { log_weights, components }))
@@ -148,10 +153,11 @@ impl Measure for Mixture {
         let mut flattened = Vec::new();
         for (log_weight, component) in self.log_weights.iter().zip(&self.components) {
             for inner in component.as_gaussian_mixture()? {
-                flattened.push(GaussianComponent {
-                    log_weight: log_weight + inner.log_weight,
-                    gaussian: inner.gaussian,
-                });
+                let log_weight = log_weight + inner.log_weight;
+                flattened.push(GaussianComponent { log_weight, gaussian: inner.gaussian });
+            }
+            if flattened.len() > MAX_COMPONENTS {
+                return None;
             }
         }
         Some(flattened)

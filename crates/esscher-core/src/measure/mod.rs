@@ -43,7 +43,7 @@ pub use tilted::Tilted;
 
 use crate::error::Result;
 use crate::numerics::radius::RadiusLaw;
-use crate::numerics::{Stream, linalg};
+use crate::numerics::{Stream, check, linalg};
 use faer::Mat;
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -86,6 +86,10 @@ pub trait Measure: Debug + Send + Sync {
 
     /// The measure as a finite mixture of Gaussians and atoms, where it is one: such measures have an
     /// exact finite-prompt theory.
+    ///
+    /// Very large mixtures are not offered, because that theory costs time and memory per component: none
+    /// beyond 4096 components (a product has as many as all choices of one from each factor), nor beyond 256
+    /// atoms of an [`Empirical`] measure.
     fn as_gaussian_mixture(&self) -> Option<Vec<GaussianComponent>> {
         None
     }
@@ -126,7 +130,7 @@ pub trait Measure: Debug + Send + Sync {
         let mean = self.mean()?;
         let mut moment = self.covariance()?;
         linalg::add_outer(&mut moment, 1.0, &mean, &mean);
-        crate::numerics::check::finite_matrix_result("the second moment", moment)
+        check::finite_matrix_result("the second moment", moment)
     }
 
     /// Draws independent tokens into `tokens`, one after the other.
@@ -136,14 +140,17 @@ pub trait Measure: Debug + Send + Sync {
 
     /// KL(μ_θ ‖ μ) = ⟨θ, ∇Λ(θ)⟩ − Λ(θ): about e^{KL} tokens are needed to see the tilted measure.
     fn tilt_divergence(&self, tilt: &[f64]) -> Result<f64> {
-        Ok(linalg::dot(tilt, &self.tilted_mean(tilt)?) - self.log_partition(tilt)?)
+        let divergence = linalg::dot(tilt, &self.tilted_mean(tilt)?) - self.log_partition(tilt)?;
+        check::finite_number("the divergence of the tilt", divergence)
     }
 
     /// D₂(μ_θ ‖ μ) = Λ(2θ) − 2Λ(θ), the Rényi divergence of order two: e^{D₂} / L is the scale of the
     /// mean squared error of L tokens.
     fn renyi_divergence(&self, tilt: &[f64]) -> Result<f64> {
         let twice: Vec<f64> = tilt.iter().map(|entry| 2.0 * entry).collect();
-        Ok(self.log_partition(&twice)? - 2.0 * self.log_partition(tilt)?)
+        let twice = check::finite_result("twice the tilt", twice)?;
+        let divergence = self.log_partition(&twice)? - 2.0 * self.log_partition(tilt)?;
+        check::finite_number("the divergence of the tilt", divergence)
     }
 
     /// The Gaussian limit around a tilt θ₀: the Gaussian whose log-partition agrees with Λ to second
@@ -154,7 +161,8 @@ pub trait Measure: Debug + Send + Sync {
     fn gaussian_limit(&self, tilt: &[f64]) -> Result<Gaussian> {
         let covariance = self.tilted_covariance(tilt)?;
         let shift = linalg::apply(covariance.as_ref(), tilt);
-        Gaussian::new(&linalg::difference(&self.tilted_mean(tilt)?, &shift), covariance.as_ref())
+        let mean = linalg::difference(&self.tilted_mean(tilt)?, &shift);
+        Gaussian::new(&check::finite_result("the mean of the Gaussian limit", mean)?, covariance.as_ref())
     }
 }
 
@@ -171,18 +179,11 @@ pub struct Radial {
 
 /// Checks what every method of every family checks of its tilt.
 fn check_tilt(dimension: usize, tilt: &[f64]) -> Result<()> {
-    crate::numerics::check::vector("the tilt", dimension, tilt)
+    check::vector("the tilt", dimension, tilt)
 }
 
 /// Checks a tilt and a buffer of tokens.
 fn check_sampling(dimension: usize, tilt: &[f64], tokens: &[f64]) -> Result<()> {
     check_tilt(dimension, tilt)?;
-    if !tokens.len().is_multiple_of(dimension) {
-        return Err(crate::Error::Size {
-            what: "the token buffer (whole tokens only)",
-            expected: tokens.len() / dimension * dimension,
-            found: tokens.len(),
-        });
-    }
-    Ok(())
+    check::whole_tokens(dimension, tokens.len())
 }

@@ -1,5 +1,6 @@
 //! Independent product μ₁ ⊗ μ₂ ⊗ …: coordinates side by side, log-partitions add.
 
+use super::mixture::MAX_COMPONENTS;
 use super::{Gaussian, GaussianComponent, Law, Measure, Sharpness, SubGaussian, check_sampling, check_tilt};
 use crate::error::Result;
 use crate::numerics::{Stream, check};
@@ -91,6 +92,10 @@ impl Measure for Product {
         let mut partial = vec![(0.0, Vec::new(), Vec::new())];
         for factor in &self.factors {
             let components = factor.as_gaussian_mixture()?;
+            // Each factor offers at most as many, so the product of two does not overflow.
+            if partial.len() * components.len() > MAX_COMPONENTS {
+                return None;
+            }
             partial = partial
                 .iter()
                 .flat_map(|(log_weight, mean, blocks): &(f64, Vec<f64>, Vec<Mat<f64>>)| {

@@ -29,13 +29,19 @@ pub struct Sphere {
 impl Sphere {
     /// The sphere of this radius in dimension d ≥ 1 (in dimension 1: the two points ±r).
     pub fn new(dimension: usize, radius: f64) -> Result<Self> {
-        check::not_empty("the dimension of the measure", dimension)?;
+        check::at_least_one("the dimension of the measure", dimension)?;
         check::positive("the radius of a sphere", radius)?;
         Ok(Sphere { dimension, radius })
     }
 
-    /// |θ|, θ/|θ| (any direction at θ = 0) and the Bessel functions at r|θ|.
+    /// θ/|θ| (any direction at θ = 0) and the Bessel functions at r|θ|.
     fn along(&self, tilt: &[f64]) -> Result<(Vec<f64>, SphereFunctions)> {
+        let (direction, concentration) = self.concentration(tilt)?;
+        Ok((direction, SphereFunctions::new(self.dimension, concentration)))
+    }
+
+    /// θ/|θ| (any direction at θ = 0) and r|θ|.
+    fn concentration(&self, tilt: &[f64]) -> Result<(Vec<f64>, f64)> {
         check_tilt(self.dimension, tilt)?;
         let largest = tilt.iter().fold(0.0, |size: f64, entry| size.max(entry.abs()));
         let mut direction = vec![0.0; self.dimension];
@@ -48,8 +54,7 @@ impl Sphere {
         } else {
             direction[0] = 1.0;
         }
-        let argument = check::finite_number("radius times tilt", self.radius * length)?;
-        Ok((direction, SphereFunctions::new(self.dimension, argument)))
+        Ok((direction, check::finite_number("radius times tilt", self.radius * length)?))
     }
 }
 
@@ -74,22 +79,23 @@ impl Measure for Sphere {
     fn tilted_covariance(&self, tilt: &[f64]) -> Result<Mat<f64>> {
         let (direction, functions) = self.along(tilt)?;
         let square = self.radius * self.radius;
-        let across = functions.ratio_over_argument;
-        let mut covariance =
-            Mat::from_fn(self.dimension, self.dimension, |i, j| if i == j { square * across } else { 0.0 });
-        linalg::add_outer(
-            &mut covariance,
-            square * (functions.ratio_derivative - across),
-            &direction,
-            &direction,
-        );
+        let (along, across) = (functions.ratio_derivative, functions.ratio_over_argument);
+        // On the diagonal as a mean of the two variances, which cannot become negative by rounding.
+        let covariance = Mat::from_fn(self.dimension, self.dimension, |i, j| {
+            let share = direction[i] * direction[j];
+            square
+                * if i == j {
+                    along * share + across * (1.0 - share).max(0.0)
+                } else {
+                    (along - across) * share
+                }
+        });
         check::finite_matrix_result("the tilted covariance", covariance)
     }
 
     fn sample_tilted(&self, tilt: &[f64], stream: &mut Stream, tokens: &mut [f64]) -> Result<()> {
         check_sampling(self.dimension, tilt, tokens)?;
-        let (direction, _) = self.along(tilt)?;
-        let concentration = self.radius * linalg::dot(tilt, &direction);
+        let (direction, concentration) = self.concentration(tilt)?;
         for token in tokens.chunks_exact_mut(self.dimension) {
             let drop = drop_below_pole(self.dimension, concentration, stream);
             // A uniform direction across θ, from a normal vector with its θ part removed.
@@ -102,7 +108,7 @@ impl Measure for Sphere {
                 *entry = self.radius * (width * *entry + (1.0 - drop) * axis);
             }
         }
-        Ok(())
+        check::finite_tokens(tokens)
     }
 
     fn tilted(&self, tilt: &[f64]) -> Result<Law> {
@@ -126,6 +132,10 @@ impl Measure for Sphere {
     }
 }
 
+/// Beyond this concentration per degree of freedom the cap around the pole is flat to the last digit, and the
+/// drop is χ²/(2κ); the rejection below squares numbers that would leave double precision.
+const SO_CONCENTRATED: f64 = 1e100;
+
 /// 1 − cos(angle to the tilt) under the von Mises–Fisher law, by the rejection of Wood 1994 (key `wood1994`).
 ///
 /// Written in distances from the pole, which keep their digits when the law concentrates there.
@@ -134,6 +144,9 @@ fn drop_below_pole(dimension: usize, concentration: f64, stream: &mut Stream) ->
         return if stream.uniform() * (1.0 + (-2.0 * concentration).exp()) < 1.0 { 0.0 } else { 2.0 };
     }
     let degrees = dimension as f64 - 1.0;
+    if concentration > SO_CONCENTRATED * degrees {
+        return 0.5 * chi_square(dimension - 1, stream) / concentration;
+    }
     let b = degrees / (2.0 * concentration + (2.0 * concentration).hypot(degrees));
     // The drop of the point from which the envelope is drawn.
     let centre = 2.0 * b / (1.0 + b);

@@ -3,7 +3,7 @@
 use super::sub_gaussian::{SubGaussian, largest_eigenvalue};
 use super::{GaussianComponent, Law, Measure, Mixture, check_tilt};
 use crate::error::Result;
-use crate::numerics::{Stream, linalg};
+use crate::numerics::{Stream, check, linalg};
 use faer::Mat;
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ impl Tilted {
 
     fn total(&self, tilt: &[f64]) -> Result<Vec<f64>> {
         check_tilt(self.dimension(), tilt)?;
-        Ok(linalg::sum(&self.tilt, tilt))
+        check::finite_result("the sum of the tilts", linalg::sum(&self.tilt, tilt))
     }
 }
 
@@ -41,7 +41,8 @@ impl Measure for Tilted {
     }
 
     fn log_partition(&self, tilt: &[f64]) -> Result<f64> {
-        Ok(self.base.log_partition(&self.total(tilt)?)? - self.log_partition_of_tilt)
+        let value = self.base.log_partition(&self.total(tilt)?)? - self.log_partition_of_tilt;
+        check::finite_number("the log-partition", value)
     }
 
     fn tilted_mean(&self, tilt: &[f64]) -> Result<Vec<f64>> {

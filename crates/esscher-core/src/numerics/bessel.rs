@@ -4,27 +4,42 @@ use std::f64::consts::TAU;
 
 /// What a sphere of dimension d needs at argument x = r|θ|.
 #[derive(Debug, Clone, Copy)]
-pub struct SphereFunctions {
+pub(crate) struct SphereFunctions {
     /// ln[ Γ(d/2) (2/x)^{d/2−1} I_{d/2−1}(x) ], the log-partition of the unit sphere.
-    pub log_partition: f64,
+    pub(crate) log_partition: f64,
     /// ρ(x) = I_{d/2}(x) / I_{d/2−1}(x), the length of the tilted mean.
-    pub ratio: f64,
+    pub(crate) ratio: f64,
     /// ρ(x)/x, the variance of a coordinate across the tilt (1/d at x = 0).
-    pub ratio_over_argument: f64,
+    pub(crate) ratio_over_argument: f64,
     /// ρ′(x) = 1 − ρ² − (d−1)ρ/x, the variance along the tilt.
-    pub ratio_derivative: f64,
+    pub(crate) ratio_derivative: f64,
 }
 
 /// Terms of the large-argument series; at its threshold each term is about a tenth of the last.
 const ASYMPTOTIC_TERMS: usize = 16;
 
+/// Up to this argument the convergent sums are used: they need a few times x terms, a tenth of a millisecond.
+const SUMMED_UP_TO: f64 = 1e4;
+
 impl SphereFunctions {
     /// Evaluates all of them for d ≥ 1 and a finite x ≥ 0.
-    pub fn new(dimension: usize, x: f64) -> Self {
+    pub(crate) fn new(dimension: usize, x: f64) -> Self {
         let d = dimension as f64;
-        // Beyond this the asymptotic series has converged to the last digit; below it, the sums
-        // converge in at most a few times x terms.
-        if x > 60.0 + 1.5 * d * d { asymptotic(d, x) } else { convergent(d, x) }
+        // Beyond 60 + 3d²/2 the series in 1/x has converged to the last digit. Below it, an argument beyond
+        // 10⁴ comes with an order beyond 40, where the series of Debye has.
+        let functions = match x {
+            _ if x > 60.0 + 1.5 * d * d => asymptotic(d, x),
+            _ if x > SUMMED_UP_TO => uniform(d, x),
+            _ => convergent(d, x),
+        };
+        let ratio_derivative = if dimension == 1 {
+            // ρ = tanh: 1/cosh², which underflows to 0 where 1 − tanh² would be rounding noise.
+            let decay = (-2.0 * x).exp();
+            4.0 * decay / ((1.0 + decay) * (1.0 + decay))
+        } else {
+            functions.ratio_derivative.max(0.0)
+        };
+        SphereFunctions { ratio_derivative, ..functions }
     }
 }
 
@@ -47,19 +62,81 @@ fn convergent(d: f64, x: f64) -> SphereFunctions {
     }
     // ρ/x = 1/(d + x²/(d + 2 + x²/(d + 4 + …))), evaluated from the tail upwards.
     let mut denominator = d + 2.0 * (x + 30.0).ceil();
-    let mut tail = denominator;
+    let (mut tail, mut next_tail) = (denominator, denominator + 2.0);
     while denominator > d {
         denominator -= 2.0;
-        tail = denominator + x * x / tail;
+        (tail, next_tail) = (denominator + x * x / tail, tail);
     }
     let ratio_over_argument = 1.0 / tail;
     let ratio = x * ratio_over_argument;
+    // 1 − ρ² − (d−1)ρ/x with 1 = (d + x²/next)/tail put in: in high dimension 1 − (d−1)/d would cancel.
+    let bend = (x / tail) * (x / next_tail) * (next_tail - tail);
     SphereFunctions {
         log_partition: log_scale + total.ln(),
         ratio,
         ratio_over_argument,
-        ratio_derivative: 1.0 - ratio * ratio - (d - 1.0) * ratio_over_argument,
+        ratio_derivative: ratio_over_argument * (1.0 - bend),
     }
+}
+
+/// Polynomials of Debye's series that are kept; beyond x = 10⁴ the next one is below 10⁻²⁰.
+const DEBYE_TERMS: usize = 5;
+
+/// Debye's series, uniform in x: I_ν(νz) ~ e^{νη} / (√(2πν) (1 + z²)^¼) · Σ Uₖ(p)/νᵏ with p = 1/√(1 + z²) and
+/// ν = d/2 − 1 (DLMF 10.41).
+///
+/// Stirling's series of Γ(d/2) takes out of e^{νη} what would cancel. With V and U the sums for I′ and I,
+/// V − U = −(1 − p²) D gives ρ = z (1/(1 + w) − E), w = 1/p, E = pD/U, and ρ′ by differentiating that.
+fn uniform(d: f64, x: f64) -> SphereFunctions {
+    let order = 0.5 * d - 1.0;
+    let z = x / order;
+    let w = z.hypot(1.0);
+    let (p, excess) = (1.0 / w, z * (z / (1.0 + w)));
+    let (mut sum, mut sum_slope, mut difference, mut difference_slope) = (0.0, 0.0, 0.0, 0.0);
+    let mut power = 1.0;
+    for polynomial in debye_polynomials() {
+        let [value, slope, bend] = value_and_derivatives(&polynomial, p);
+        sum += power * value;
+        sum_slope += power * slope;
+        power /= order;
+        // D = Σ (pUₖ/2 + p²Uₖ′)/νᵏ⁺¹ and its derivative.
+        difference += power * (0.5 * p * value + p * p * slope);
+        difference_slope += power * (0.5 * value + 2.5 * p * slope + p * p * bend);
+    }
+    let correction = p * difference / sum;
+    let correction_slope = difference / sum + p * difference_slope / sum - correction * sum_slope / sum;
+    let ratio_over_argument = (1.0 / (1.0 + w) - correction) / order;
+    let stirling = (1.0 / 12.0 - 1.0 / (360.0 * order * order)) / order;
+    SphereFunctions {
+        log_partition: order * (excess - (0.5 * excess).ln_1p()) - 0.5 * w.ln() + stirling + sum.ln(),
+        ratio: x * ratio_over_argument,
+        ratio_over_argument,
+        ratio_derivative: (p / (1.0 + w) - correction + p * (1.0 - p * p) * correction_slope) / order,
+    }
+}
+
+/// Coefficients of a polynomial in p, constant term first.
+type Polynomial = [f64; 3 * DEBYE_TERMS];
+
+/// U₀ = 1, Uₖ₊₁(p) = p²(1 − p²)Uₖ′(p)/2 + ∫₀ᵖ (1 − 5t²) Uₖ(t) dt / 8.
+fn debye_polynomials() -> [Polynomial; DEBYE_TERMS] {
+    let mut polynomials = [[0.0; 3 * DEBYE_TERMS]; DEBYE_TERMS];
+    polynomials[0][0] = 1.0;
+    for k in 1..DEBYE_TERMS {
+        // Uₖ₋₁ has degree 3(k − 1), so every index below stays inside.
+        for degree in 0..=3 * (k - 1) {
+            let (n, coefficient) = (degree as f64, polynomials[k - 1][degree]);
+            polynomials[k][degree + 1] += coefficient * (0.5 * n + 0.125 / (n + 1.0));
+            polynomials[k][degree + 3] -= coefficient * (0.5 * n + 0.625 / (n + 3.0));
+        }
+    }
+    polynomials
+}
+
+fn value_and_derivatives(polynomial: &Polynomial, p: f64) -> [f64; 3] {
+    polynomial.iter().rev().fold([0.0; 3], |[value, slope, bend], coefficient| {
+        [value * p + coefficient, slope * p + value, bend * p + 2.0 * slope]
+    })
 }
 
 /// Series in 1/x. For ρ they follow from the Riccati equation ρ′ = 1 − ρ² − (d−1)ρ/x, for I from Hankel.
@@ -84,7 +161,7 @@ fn asymptotic(d: f64, x: f64) -> SphereFunctions {
         hankel += term;
     }
     SphereFunctions {
-        log_partition: libm::lgamma(0.5 * d) + order * (2.0 / x).ln() + x - 0.5 * (TAU * x).ln()
+        log_partition: libm::lgamma(0.5 * d) + order * (2.0 / x).ln() + x - 0.5 * (TAU.ln() + x.ln())
             + hankel.ln(),
         ratio,
         ratio_over_argument: ratio / x,
@@ -101,6 +178,8 @@ mod tests {
     fn dimensions_one_and_three_are_elementary() {
         for x in [1e-8f64, 0.3, 2.0, 11.0, 59.0, 61.0, 97.0, 300.0] {
             let one = SphereFunctions::new(1, x);
+            let slope = 1.0 / x.cosh().powi(2);
+            assert!((one.ratio_derivative - slope).abs() <= 1e-13 * slope, "1/cosh² {x}");
             let log_cosh = x + (-2.0 * x).exp().ln_1p() - 2f64.ln();
             assert!((one.log_partition - log_cosh).abs() < 1e-14 * (1.0 + x), "log cosh {x}");
             assert!((one.ratio - x.tanh()).abs() < 1e-14, "tanh {x}");
@@ -128,5 +207,46 @@ mod tests {
             let gap = (low.ratio_derivative - high.ratio_derivative).abs();
             assert!(gap < 10.0 * f64::EPSILON, "{dimension}: {gap:e}");
         }
+    }
+
+    /// Against the sums, at their end, and against mpmath's besseli with 50 digits beyond.
+    #[test]
+    fn debyes_series_agrees_with_the_sums_and_with_high_precision() {
+        for dimension in [100, 300, 2000, 20_000, 1_000_000] {
+            let (d, x) = (f64::from(dimension), SUMMED_UP_TO);
+            let (sums, series) = (convergent(d, x), uniform(d, x));
+            assert!((sums.log_partition / series.log_partition - 1.0).abs() < 1e-12, "{dimension}");
+            assert!((sums.ratio / series.ratio - 1.0).abs() < 1e-14, "{dimension}");
+            let gap = (sums.ratio_derivative - series.ratio_derivative).abs();
+            assert!(gap < 10.0 * f64::EPSILON, "{dimension}: {gap:e}");
+        }
+        for (dimension, x, log_partition, ratio, slope) in [
+            (200, 30000.0, 29400.93269957009, 0.9966887783611237, 1.1019254864081518e-07),
+            (5000, 20000.0, 13878.68399257929, 0.8828014020524783, 5.474091161752247e-06),
+            (100000, 200000.0, 109124.83148620512, 0.7807778407889765, 9.468276194215697e-07),
+        ] {
+            let found = SphereFunctions::new(dimension, x);
+            assert!((found.log_partition / log_partition - 1.0).abs() < 1e-15, "{dimension} {x}: {found:?}");
+            assert!((found.ratio / ratio - 1.0).abs() < 1e-15, "{dimension} {x}: {found:?}");
+            assert!((found.ratio_derivative / slope - 1.0).abs() < 1e-14, "{dimension} {x}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn no_argument_takes_long_and_no_variance_is_negative() {
+        let begun = std::time::Instant::now();
+        for dimension in [1, 2, 3, 82, 2001, 100_000, 1 << 40] {
+            for exponent in -30..=308 {
+                let x = 10f64.powi(exponent);
+                let functions = SphereFunctions::new(dimension, x);
+                assert!(functions.log_partition.is_finite() && functions.log_partition >= 0.0);
+                assert!((0.0..=1.0).contains(&functions.ratio), "{dimension} {x}: {functions:?}");
+                assert!(functions.ratio_derivative >= 0.0 && functions.ratio_over_argument >= 0.0);
+            }
+        }
+        for tenth in 0..2000 {
+            assert!(SphereFunctions::new(1, 0.1 * f64::from(tenth)).ratio_derivative >= 0.0);
+        }
+        assert!(begun.elapsed().as_secs_f64() < 2.0, "{:?}", begun.elapsed());
     }
 }

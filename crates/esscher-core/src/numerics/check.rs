@@ -15,6 +15,16 @@ pub(crate) fn not_empty(what: &'static str, size: usize) -> Result<()> {
     if size > 0 { Ok(()) } else { Err(Error::Empty { what }) }
 }
 
+/// A number of things, or a dimension, of which there must be at least one.
+pub(crate) fn at_least_one(what: &'static str, count: usize) -> Result<()> {
+    if count > 0 { Ok(()) } else { Err(Error::OutOfRange { what, value: 0.0, expected: "at least 1" }) }
+}
+
+/// A buffer that must hold whole tokens.
+pub(crate) fn whole_tokens(dimension: usize, found: usize) -> Result<()> {
+    if found.is_multiple_of(dimension) { Ok(()) } else { Err(Error::WholeTokens { dimension, found }) }
+}
+
 pub(crate) fn finite_vector(what: &'static str, vector: &[f64]) -> Result<()> {
     match vector.iter().position(|value| !value.is_finite()) {
         None => Ok(()),
@@ -60,7 +70,7 @@ pub(crate) fn weights(weights: &[f64]) -> Result<Vec<f64>> {
     let total: f64 = weights.iter().map(|weight| weight / largest).sum();
     let normalised: Vec<f64> = weights.iter().map(|weight| weight / largest / total).collect();
     match normalised.iter().position(|&weight| weight == 0.0) {
-        Some(index) => Err(Error::Weight { index, value: weights[index] }),
+        Some(index) => Err(Error::WeightUnderflow { index, value: weights[index], largest }),
         None => Ok(normalised),
     }
 }
@@ -78,7 +88,7 @@ pub(crate) fn symmetric(what: &'static str, matrix: MatRef<'_, f64>) -> Result<M
             }
         }
     }
-    Ok(Mat::from_fn(matrix.nrows(), matrix.ncols(), |i, j| 0.5 * matrix[(i, j)] + 0.5 * matrix[(j, i)]))
+    Ok(crate::numerics::linalg::symmetric_part(matrix))
 }
 
 /// The smallest eigenvalue that still counts as zero for a matrix of this size.
@@ -86,7 +96,8 @@ pub(crate) fn eigenvalue_allowance(matrix: MatRef<'_, f64>) -> f64 {
     ROUNDING * largest_entry(matrix) * matrix.nrows() as f64
 }
 
-fn largest_entry(matrix: MatRef<'_, f64>) -> f64 {
+/// The largest |Mᵢⱼ|.
+pub(crate) fn largest_entry(matrix: MatRef<'_, f64>) -> f64 {
     let mut largest: f64 = 0.0;
     for column in 0..matrix.ncols() {
         for row in 0..matrix.nrows() {
@@ -99,6 +110,15 @@ fn largest_entry(matrix: MatRef<'_, f64>) -> f64 {
 /// A computed vector that must be handed out finite.
 pub(crate) fn finite_result(what: &'static str, result: Vec<f64>) -> Result<Vec<f64>> {
     if result.iter().all(|value| value.is_finite()) { Ok(result) } else { Err(Error::Overflow { what }) }
+}
+
+/// Drawn tokens that must be handed out finite.
+pub(crate) fn finite_tokens(tokens: &[f64]) -> Result<()> {
+    if tokens.iter().all(|value| value.is_finite()) {
+        Ok(())
+    } else {
+        Err(Error::Overflow { what: "a drawn token" })
+    }
 }
 
 /// A computed number that must be handed out finite.

@@ -62,9 +62,9 @@ impl Settings {
 #[derive(Debug, Clone)]
 pub struct State {
     /// t.
-    pub time: f64,
-    /// y(t).
-    pub value: Vec<f64>,
+    time: f64,
+    /// y(t), as long as the slope.
+    value: Vec<f64>,
     /// dy/dt at t: the last stage of a step is the first of the next.
     slope: Vec<f64>,
     /// What step control proposes.
@@ -74,6 +74,16 @@ pub struct State {
 }
 
 impl State {
+    /// t.
+    pub fn time(&self) -> f64 {
+        self.time
+    }
+
+    /// y(t).
+    pub fn value(&self) -> &[f64] {
+        &self.value
+    }
+
     /// dy/dt at the time of the state.
     pub fn slope(&self) -> &[f64] {
         &self.slope

@@ -1,6 +1,7 @@
 //! The few operations on vectors and matrices that the rest of the crate speaks in.
 //!
-//! Vectors are slices of `f64`, matrices are `faer::Mat<f64>`; what needs a factorisation asks faer.
+//! Vectors are slices of `f64`, matrices are `faer::Mat<f64>`; what needs a factorisation asks faer. Sizes
+//! must agree, which callers have checked; an entry without a partner is ignored.
 
 use crate::error::{Error, Result};
 use crate::numerics::check;
@@ -45,7 +46,7 @@ pub fn difference(a: &[f64], b: &[f64]) -> Vec<f64> {
 /// M v.
 pub fn apply(matrix: MatRef<'_, f64>, vector: &[f64]) -> Vec<f64> {
     let mut result = vec![0.0; matrix.nrows()];
-    for (column, &value) in vector.iter().enumerate() {
+    for (column, &value) in vector.iter().enumerate().take(matrix.ncols()) {
         for (row, entry) in result.iter_mut().enumerate() {
             *entry += matrix[(row, column)] * value;
         }
@@ -60,8 +61,9 @@ pub fn apply_transpose(matrix: MatRef<'_, f64>, vector: &[f64]) -> Vec<f64> {
 
 /// target += scale · a bᵀ.
 pub fn add_outer(target: &mut Mat<f64>, scale: f64, a: &[f64], b: &[f64]) {
-    for (column, &right) in b.iter().enumerate() {
-        for (row, &left) in a.iter().enumerate() {
+    let (rows, columns) = target.shape();
+    for (column, &right) in b.iter().enumerate().take(columns) {
+        for (row, &left) in a.iter().enumerate().take(rows) {
             target[(row, column)] += scale * left * right;
         }
     }
@@ -70,8 +72,8 @@ pub fn add_outer(target: &mut Mat<f64>, scale: f64, a: &[f64], b: &[f64]) {
 /// tr(A B) without forming the product.
 pub fn trace_of_product(a: MatRef<'_, f64>, b: MatRef<'_, f64>) -> f64 {
     let mut trace = 0.0;
-    for i in 0..a.nrows() {
-        for j in 0..a.ncols() {
+    for i in 0..a.nrows().min(b.ncols()) {
+        for j in 0..a.ncols().min(b.nrows()) {
             trace += a[(i, j)] * b[(j, i)];
         }
     }
@@ -93,9 +95,14 @@ pub fn identity(dimension: usize) -> Mat<f64> {
     Mat::identity(dimension, dimension)
 }
 
-/// (M + Mᵀ)/2.
+/// (M + Mᵀ)/2, of the leading square of a matrix that is not square.
 pub fn symmetric_part(matrix: MatRef<'_, f64>) -> Mat<f64> {
-    Mat::from_fn(matrix.nrows(), matrix.ncols(), |i, j| 0.5 * matrix[(i, j)] + 0.5 * matrix[(j, i)])
+    let size = matrix.nrows().min(matrix.ncols());
+    Mat::from_fn(size, size, |i, j| {
+        let (here, there) = (matrix[(i, j)], matrix[(j, i)]);
+        // Half of the smallest double is zero, half of the largest twice is not infinity.
+        if here == there { here } else { 0.5 * here + 0.5 * there }
+    })
 }
 
 /// A = Q diag(λ) Qᵀ of a symmetric matrix, eigenvalues in increasing order.
@@ -109,12 +116,24 @@ pub struct SymmetricEigen {
 
 impl SymmetricEigen {
     /// Decomposes a symmetric matrix (only its lower triangle is read).
+    ///
+    /// # Errors
+    /// [`Error::Size`] if it is not square, [`Error::NotFinite`] for its entries, [`Error::Overflow`] if an
+    /// eigenvalue exceeds double precision.
     pub fn new(what: &'static str, matrix: MatRef<'_, f64>) -> Result<Self> {
         check::size(what, matrix.nrows(), matrix.ncols())?;
         check::finite_matrix(what, matrix)?;
-        let eigen = matrix.self_adjoint_eigen(Side::Lower).map_err(|_| Error::Overflow { what })?;
-        let values = (0..matrix.nrows()).map(|i| eigen.S()[i]).collect();
-        Ok(SymmetricEigen { values, vectors: eigen.U().to_owned() })
+        // Entries near the ends of the doubles overflow or vanish when they are multiplied inside; a power
+        // of two in front costs no digit.
+        let (_, exponent) = libm::frexp(check::largest_entry(matrix));
+        let scaled =
+            Mat::from_fn(matrix.nrows(), matrix.ncols(), |i, j| libm::ldexp(matrix[(i, j)], -exponent));
+        let eigen = scaled.self_adjoint_eigen(Side::Lower).map_err(|_| Error::Overflow { what })?;
+        let values = (0..matrix.nrows()).map(|i| libm::ldexp(eigen.S()[i], exponent)).collect();
+        Ok(SymmetricEigen {
+            values: check::finite_result(what, values)?,
+            vectors: check::finite_matrix_result(what, eigen.U().to_owned())?,
+        })
     }
 
     /// Q diag(f(λ)) Qᵀ.
@@ -137,5 +156,30 @@ mod tests {
         assert!(eigen.values.windows(2).all(|pair| pair[0] <= pair[1]));
         let rebuilt = eigen.map(|value| value);
         assert!(squared_frobenius((&rebuilt - &matrix).as_ref()) < 1e-28);
+    }
+
+    #[test]
+    fn eigenvalues_scale_with_the_matrix_to_both_ends_of_the_doubles() {
+        for scale in [1e-308, 1e-200, 1e200, 5e307] {
+            let matrix = mat![[2.0 * scale, scale], [scale, 2.0 * scale]];
+            let eigen = SymmetricEigen::new("matrix", matrix.as_ref()).unwrap();
+            assert!((eigen.values[0] / scale - 1.0).abs() < 1e-14, "{scale:e}");
+            assert!((eigen.values[1] / scale - 3.0).abs() < 1e-14, "{scale:e}");
+        }
+        let matrix = mat![[1.5e308, 1.5e308], [1.5e308, 1.5e308]];
+        assert_eq!(SymmetricEigen::new("m", matrix.as_ref()).unwrap_err(), Error::Overflow { what: "m" });
+    }
+
+    #[test]
+    fn what_has_no_partner_is_ignored() {
+        let matrix = mat![[1.0, 2.0]];
+        assert_eq!(apply(matrix.as_ref(), &[1.0, 1.0, 9.0]), [3.0]);
+        assert_eq!(apply(matrix.as_ref(), &[1.0]), [1.0]);
+        assert_eq!(apply_transpose(matrix.as_ref(), &[1.0, 9.0]), [1.0, 2.0]);
+        let mut target = Mat::zeros(1, 1);
+        add_outer(&mut target, 2.0, &[3.0, 9.0], &[1.0, 9.0]);
+        assert_eq!(target[(0, 0)], 6.0);
+        assert_eq!(trace_of_product(matrix.as_ref(), matrix.as_ref()), 1.0);
+        assert_eq!(symmetric_part(matrix.as_ref())[(0, 0)], 1.0);
     }
 }

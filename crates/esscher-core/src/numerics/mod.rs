@@ -1,6 +1,6 @@
 //! The numerical ground floor: safe sums of exponentials, random streams, quasi-random points, special functions, small linear algebra.
 
-pub mod bessel;
+pub(crate) mod bessel;
 pub(crate) mod check;
 pub mod dormand_prince;
 mod joint_summary;

@@ -11,7 +11,7 @@ pub fn distribution(g: f64) -> f64 {
     0.5 * libm::erfc(-g * std::f64::consts::FRAC_1_SQRT_2)
 }
 
-/// The g with P(N(0,1) ≤ g) = `probability`, for a probability strictly between 0 and 1.
+/// The g with P(N(0,1) ≤ g) = `probability`: −∞ at 0, +∞ at 1, NaN outside of [0, 1].
 ///
 /// A rational starting value (relative error 10⁻⁹, Acklam) and one step of Halley's method,
 /// which triples the digits.
@@ -21,6 +21,9 @@ pub fn distribution(g: f64) -> f64 {
 /// assert!((distribution(quantile(1e-7)) / 1e-7 - 1.0).abs() < 1e-12);
 /// ```
 pub fn quantile(probability: f64) -> f64 {
+    if probability == 0.0 || probability == 1.0 {
+        return if probability == 0.0 { f64::NEG_INFINITY } else { f64::INFINITY };
+    }
     // Work in the lower half: there erfc keeps full relative precision.
     if probability > 0.5 {
         return -quantile_of_lower_half(1.0 - probability);
@@ -82,5 +85,9 @@ mod tests {
             );
         }
         assert_eq!(quantile(0.5), 0.0);
+        assert_eq!((quantile(0.0), quantile(1.0)), (f64::NEG_INFINITY, f64::INFINITY));
+        assert!([-0.1, 1.1, f64::NAN].into_iter().all(|outside| quantile(outside).is_nan()));
+        // The smallest probability there is, from mpmath.
+        assert!((quantile(5e-324) + 38.467_405_617_144_346).abs() < 1e-6, "{}", quantile(5e-324));
     }
 }

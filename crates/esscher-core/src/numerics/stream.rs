@@ -103,7 +103,7 @@ impl Stream {
         -self.uniform().ln()
     }
 
-    /// An index k with probability `probabilities[k]` (which sum to one).
+    /// An index k with probability `probabilities[k]` (which sum to one); 0 if there is none to choose from.
     pub fn index(&mut self, probabilities: &[f64]) -> usize {
         let mut left = self.uniform();
         for (index, probability) in probabilities.iter().enumerate() {
