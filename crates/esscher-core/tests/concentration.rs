@@ -2,12 +2,12 @@
 
 mod common;
 
-use common::length;
+use common::{StopAfter, length};
 use esscher_core::attention::Softmax;
 use esscher_core::concentration::{Concentration, Engine, Horizon, Quantity, Regime, regime};
 use esscher_core::measure::{Affine, Cube, Empirical, Gaussian, Law, Mixture, Rademacher, Sphere};
 use esscher_core::prompt::{PromptLength, QueryAverage, SampleOptions, delta_method, rate_exponent};
-use esscher_core::{Accuracy, Completion, Mat, Monitor, Unwatched, mat};
+use esscher_core::{Accuracy, Completion, Mat, Unwatched, mat};
 use std::sync::Arc;
 
 fn plain_head(dimension: usize) -> Softmax {
@@ -176,15 +176,6 @@ fn queries_have_their_regime() {
     assert_eq!(regime(4.0, length(1000)).unwrap(), Regime::Frozen);
 }
 
-struct StopAtOnce;
-
-impl Monitor for StopAtOnce {
-    fn progress(&self, _completed: usize, _total: usize) {}
-    fn should_stop(&self) -> bool {
-        true
-    }
-}
-
 #[test]
 fn a_stopped_study_resumes_to_the_same_bits() {
     let lengths = [10, 100].map(length);
@@ -192,7 +183,7 @@ fn a_stopped_study_resumes_to_the_same_bits() {
     let setting = Concentration::new(plain_head(2), tokens, isotropic(2, 1.0), &lengths).unwrap();
     let options = SampleOptions { trials: 300, ..SampleOptions::default() };
     let whole = setting.run(Engine::Sampled(options), &Unwatched).unwrap();
-    let stopped = setting.run(Engine::Sampled(options), &StopAtOnce).unwrap();
+    let stopped = setting.run(Engine::Sampled(options), &StopAfter::looks(0)).unwrap();
     assert!(stopped.rows.is_empty() && matches!(stopped.completion, Completion::Stopped { .. }));
     let resumed = setting.resume(options, stopped.units, &Unwatched).unwrap();
     assert_eq!(whole.rows, resumed.rows);

@@ -2,12 +2,12 @@
 
 mod common;
 
-use common::{length, lengths, skew_gaussian, skew_head, skew_mixture};
+use common::{StopAfter, length, lengths, skew_gaussian, skew_head, skew_mixture};
 use esscher_core::attention::Softmax;
 use esscher_core::measure::{Cube, Empirical, Gaussian, Law, Mixture, Sphere};
 use esscher_core::numerics::normal;
 use esscher_core::prompt::{FinitePrompt, PromptLength, QueryAverage};
-use esscher_core::{Accuracy, Completion, Mat, Monitor, Unwatched, mat};
+use esscher_core::{Accuracy, Completion, Mat, Unwatched, mat};
 use std::sync::Arc;
 
 fn scaled_identity(dimension: usize, scale: f64) -> Mat<f64> {
@@ -212,22 +212,14 @@ fn every_query_law_is_averaged_and_labelled() {
     assert!((two_queries.value / direct - 1.0).abs() < 1e-8);
 }
 
-struct StopAtOnce;
-
-impl Monitor for StopAtOnce {
-    fn progress(&self, _completed: usize, _total: usize) {}
-    fn should_stop(&self) -> bool {
-        true
-    }
-}
-
 #[test]
 fn a_stopped_average_says_so_and_one_randomisation_is_refused() {
     for tokens in [Arc::new(skew_gaussian()) as Law, Arc::new(skew_mixture())] {
         let prompt = FinitePrompt::exact(&skew_head(), tokens.as_ref()).unwrap();
         let queries = Gaussian::standard(2).unwrap();
-        let stopped =
-            prompt.over_queries(&queries, &[length(10)], QueryAverage::default(), &StopAtOnce).unwrap();
+        let stopped = prompt
+            .over_queries(&queries, &[length(10)], QueryAverage::default(), &StopAfter::looks(0))
+            .unwrap();
         assert_eq!(stopped.completion, Completion::Stopped { completed: 0, total: 16 });
         assert!(stopped.deviations.is_empty());
         let single = QueryAverage { randomisations: 1, ..QueryAverage::default() };

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{lengths, skew_gaussian, skew_head, skew_mixture};
+use common::{StopAfter, lengths, skew_gaussian, skew_head, skew_mixture};
 use esscher_core::attention::{Attention, Softmax};
 use esscher_core::measure::{Cube, Empirical, Gaussian, Law, Rademacher, Sphere};
 use esscher_core::numerics::{InstructionSet, Stream, linalg};
@@ -10,9 +10,8 @@ use esscher_core::prompt::{
     FinitePrompt, Precision, PromptLength, QueryAverage, SampleOptions, SampledPrompts, SampledUnit,
     SampledUnits, delta_method,
 };
-use esscher_core::{Completion, Mat, Monitor, Unwatched};
+use esscher_core::{Completion, Mat, Unwatched};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 fn options(trials: u32) -> SampleOptions {
     SampleOptions { trials, queries: 30, seed: 5, ..SampleOptions::default() }
@@ -101,15 +100,6 @@ fn the_streaming_kernel_is_ordinary_attention_on_the_same_tokens() {
     }
 }
 
-struct StopAfter(AtomicUsize);
-
-impl Monitor for StopAfter {
-    fn progress(&self, _completed: usize, _total: usize) {}
-    fn should_stop(&self) -> bool {
-        self.0.fetch_sub(1, Ordering::SeqCst) == 0
-    }
-}
-
 fn in_pool<T: Send>(threads: usize, work: impl FnOnce() -> T + Send) -> T {
     rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap().install(work)
 }
@@ -138,7 +128,7 @@ fn threads_shards_and_resumption_do_not_change_a_bit() {
         assert_eq!(one, prompts.fold(&gathered).unwrap(), "one share against seven, {set}");
 
         let mut stopped = SampledUnits::default();
-        let completion = in_pool(2, || prompts.run(&mut stopped, &StopAfter(AtomicUsize::new(3)))).unwrap();
+        let completion = in_pool(2, || prompts.run(&mut stopped, &StopAfter::looks(3))).unwrap();
         assert!(
             matches!(completion, Completion::Stopped { completed, .. } if completed == stopped.units.len())
         );

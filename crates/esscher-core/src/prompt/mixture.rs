@@ -36,6 +36,9 @@ const LARGEST_SCORE: f64 = 1e9;
 /// Nodes of all components together, about a gigabyte.
 const LARGEST_GRID: f64 = 2e7;
 
+/// Far below any mass that a row needs to count.
+const SMALLEST_MASS: f64 = 1e-280;
+
 /// How many roundings of its largest term a sum of this module may be off.
 const ROUNDINGS: f64 = 16.0 * f64::EPSILON;
 
@@ -116,7 +119,8 @@ impl MixtureTokens {
         } else {
             (squared - 2.0 * cross + limit, expanded_terms)
         };
-        (value.max(0.0), terms)
+        // Rounding can leave a small negative number; a NaN must stay one, to be refused.
+        (if value < 0.0 { 0.0 } else { value }, terms)
     }
 }
 
@@ -535,7 +539,8 @@ impl Layout {
     ) {
         let dimension = self.dimension;
         let (mass, pair_mass) = (about_limit.mass(1), about_limit.mass(2));
-        if !(mass > 0.0 && pair_mass > 0.0) {
+        // Rows of less mass contribute nothing, and their ratios would overflow.
+        if !(mass > SMALLEST_MASS && pair_mass > SMALLEST_MASS) {
             return;
         }
         let centre_of = |order: usize, mass: f64| -> Vec<f64> {
@@ -549,19 +554,19 @@ impl Layout {
         for (block, (i, j)) in blocks[self.mean_covariance()].iter_mut().zip(self.pairs()) {
             block[1] = mass * spread[(i, j)];
         }
-        let metric_spread = metric * &spread;
-        let relative = faer::Scale(1.0 / mass) * &metric_spread;
+        let relative_spread = faer::Scale(1.0 / mass) * &spread;
+        let relative = metric * &relative_spread;
         let bend = &relative + relative.transpose();
-        let squared_spread = linalg::trace_of_product(metric_spread.as_ref(), spread.as_ref());
+        let squared_spread = linalg::trace_of_product(relative.as_ref(), relative_spread.as_ref());
         let shared = about_mean.scalar(2, |site| site.quartic(metric))
             + about_mean.scalar(2, |site| widened(site.full_quadratic(bend.as_ref())))
-            + pair_mass * squared_spread / (mass * mass);
+            + pair_mass * squared_spread;
         let pair_square = about_pair_mean.square(2, dimension);
         let metric_pair = metric * &pair_square;
         let coincident = pair_mass * about_pair_mean.scalar(2, |site| site.quartic(metric))
             + linalg::trace(metric_pair.as_ref()) * linalg::trace(pair_square.as_ref())
             + 2.0 * linalg::trace_of_product(metric_pair.as_ref(), pair_square.as_ref());
         blocks[self.squared_covariance()] =
-            [0.0, coincident / 6.0, mass * mass * shared / 6.0, mass * mass * squared_spread / 6.0];
+            [0.0, coincident / 6.0, mass * mass * shared / 6.0, mass.powi(4) * squared_spread / 6.0];
     }
 }

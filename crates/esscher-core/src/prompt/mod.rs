@@ -70,7 +70,8 @@ enum TokenTheory {
 ///
 /// The tolerance of `accuracy` is relative for the three errors and the participation. The bias is good to the
 /// tolerance times the root of `output_error`, the covariance to the tolerance times `output_error`: both can be
-/// much smaller than that, and then have fewer digits of their own.
+/// much smaller than that, and then have fewer digits of their own. So may errors of mixtures below 10⁻³⁰ of the
+/// squared size of the tokens, which rest on events that rare.
 #[derive(Debug, Clone)]
 pub struct Deviation {
     /// L.

@@ -9,8 +9,9 @@ pub(crate) const BLOCKS: usize = 4;
 /// `blocks[k − 1]` of one quantity at one s: what k distinct sites contribute, with 1/Γ(A) inside.
 pub(crate) type Blocks = [f64; BLOCKS];
 
-/// Powers φᴸ⁻ᵏ below e^{−90} are nothing, even times L⁴.
-const SPENT_LOG: f64 = -90.0;
+/// Powers φᴸ⁻ᵏ below e^{−600} = 10⁻²⁶⁰ are nothing. Much larger ones can matter: if an atom dominates, the error of
+/// a prompt is the chance that the atom is absent.
+const SPENT_LOG: f64 = -600.0;
 
 /// Below s = −ln S − 19 the integrand, of order t² S², is below 10⁻¹⁶ of its peak.
 const LOWER_MARGIN: f64 = 19.0;

@@ -5,8 +5,9 @@ use esscher_core::attention::{Attention, Softmax};
 use esscher_core::measure::{Empirical, Gaussian, Law, Measure, Mixture};
 use esscher_core::numerics::{Stream, linalg};
 use esscher_core::prompt::PromptLength;
-use esscher_core::{Mat, mat};
+use esscher_core::{Mat, Monitor, mat};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 pub fn length(tokens: u64) -> PromptLength {
     PromptLength::new(tokens).unwrap()
@@ -103,4 +104,21 @@ pub fn simulate(
             }
         })
         .collect()
+}
+
+/// A monitor that lets a number of looks pass and then asks to stop.
+pub struct StopAfter(AtomicUsize);
+
+impl StopAfter {
+    pub fn looks(count: usize) -> Self {
+        StopAfter(AtomicUsize::new(count))
+    }
+}
+
+impl Monitor for StopAfter {
+    fn progress(&self, _completed: usize, _total: usize) {}
+
+    fn should_stop(&self) -> bool {
+        self.0.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_err()
+    }
 }
