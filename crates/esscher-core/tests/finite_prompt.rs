@@ -9,6 +9,7 @@ use esscher_core::numerics::linalg;
 use esscher_core::prompt::{Deviation, FinitePrompt, PromptLength, delta_method, gaussian_gradient_constant};
 use esscher_core::{Mat, Unwatched, mat};
 use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -405,7 +406,7 @@ fn any_mixture() -> impl Strategy<Value = Mixture> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, rng_seed: RngSeed::Fixed(1), ..ProptestConfig::default() })]
 
     /// With one token everything is a moment of the law itself; and an answer does not depend on which other
     /// lengths were asked for.

@@ -10,6 +10,7 @@ use esscher_core::measure::{
 use esscher_core::numerics::{Stream, linalg};
 use esscher_core::{Error, Mat, Result, mat};
 use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
 use std::sync::Arc;
 
 /// Every family, in dimension 3 where it has a choice.
@@ -91,7 +92,7 @@ fn every_family_obeys_the_laws_and_so_do_its_tilts() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, rng_seed: RngSeed::Fixed(2), ..ProptestConfig::default() })]
 
     #[test]
     fn the_laws_hold_at_random_tilts(entries in prop::collection::vec(-1.2f64..1.2, 18)) {

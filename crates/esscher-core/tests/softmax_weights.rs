@@ -7,6 +7,7 @@ use esscher_core::numerics::{Stream, normal, softmax};
 use esscher_core::prompt::PromptLength;
 use esscher_core::softmax_weights::{MAX_SCORE_DEVIATION, MomentTable, RELATIVE_TOLERANCE, WeightMoments};
 use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
 use serde_json::Value;
 
 fn named(moments: &WeightMoments, name: &str) -> Option<f64> {
@@ -275,7 +276,7 @@ fn impossible_deviations_and_lengths_are_refused() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, rng_seed: RngSeed::Fixed(3), ..ProptestConfig::default() })]
 
     /// E (Σp)² = 1 whatever τ and L: the quadrature's own error, and the order that any weights obey.
     #[test]
