@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::measure::GaussianComponent;
 use crate::numerics::{linalg, softmax};
 use crate::softmax_weights::{
-    Blocks, Centre, RELATIVE_TOLERANCE, SiteGrid, SiteSums, check_score_deviation, highest_normal, integrate,
+    Blocks, RELATIVE_TOLERANCE, SiteGrid, SiteSums, check_score_deviation, highest_normal, integrate,
 };
 use faer::{Mat, MatRef};
 
@@ -60,8 +60,7 @@ impl MixtureTokens {
         };
         let tilted = Tilted::new(&self.components, tilt, *longest)?;
         let layout = Layout { dimension: tilt.len() };
-        // Site weights are shifted so that E e^ℓ = 1.
-        let integrals = integrate(&tilted.grids, 0.0, lengths, layout.quantities(), |sums, blocks| {
+        let integrals = integrate(&tilted.grids, lengths, layout.quantities(), |sums, blocks| {
             layout.fill(&tilted, self.metric.as_ref(), sums, blocks);
         });
         Ok(lengths
@@ -208,11 +207,12 @@ impl Tilted {
             }
             tilted.covariance += faer::Scale(responsibilities[k]) * component.gaussian.covariance_matrix();
             linalg::add_outer(&mut tilted.covariance, responsibilities[k], &offset, &offset);
+            // Relative to Λ, so that the mean weight of a site is one.
             let shift = score - log_partition;
             let grid = if tau == 0.0 {
                 SiteGrid::atom(shift)
             } else {
-                SiteGrid::normal(shift, tau, highest_normal(tau, longest, 250.0), Centre::Dominant)
+                SiteGrid::normal(shift, tau, highest_normal(tau, longest, 250.0))
             };
             let weight = component.weight();
             tilted.grids.push((weight, grid));

@@ -30,8 +30,8 @@ pub enum Precision {
 pub struct SampleOptions {
     /// Number of independent prompts.
     pub trials: u32,
-    /// Queries that read each prompt: exactly this many for laws without radial form; for radial laws the
-    /// nearest multiple of the number of radius nodes.
+    /// Queries that read each prompt: exactly this many for laws without radial form; for radial laws as many
+    /// random directions for each radius node as fit, at least one.
     pub queries: u32,
     /// Whether to measure the error of the gradient in U, which costs about d/2 times as much.
     pub score_gradient: bool,

@@ -18,5 +18,5 @@ pub use table::MomentTable;
 
 pub(crate) use moments::check_score_deviation;
 pub(crate) use prompt_integral::{Blocks, highest_normal, integrate};
-pub(crate) use sites::{Centre, SiteGrid, SiteSums};
+pub(crate) use sites::{SiteGrid, SiteSums};
 pub(crate) use table::{NODES, Panels};

@@ -29,10 +29,9 @@ pub(crate) fn highest_normal(tau: f64, longest: PromptLength, depth: f64) -> f64
 /// Integrates `quantities` block functions over s for every length; the result is indexed by length,
 /// then by quantity.
 ///
-/// A site is drawn from the mixture of `grids` with the given weights; `log_mean_weight` is ln E e^ℓ.
+/// A site is drawn from the mixture of `grids` with the given weights, shifted so that E e^ℓ = 1.
 pub(crate) fn integrate(
     grids: &[(f64, SiteGrid)],
-    log_mean_weight: f64,
     lengths: &[PromptLength],
     quantities: usize,
     mut blocks_at: impl FnMut(&[SiteSums], &mut [Blocks]),
@@ -45,7 +44,7 @@ pub(crate) fn integrate(
     };
     let stride = grids.iter().map(|(_, grid)| grid.row_stride()).min().unwrap_or(1);
     let step = LATTICE * stride as f64;
-    for row in rows(grids, log_mean_weight, *longest, stride) {
+    for row in rows(grids, *longest, stride) {
         sums.clear();
         sums.extend(grids.iter().map(|(_, grid)| grid.row(row)));
         let log_survival = log_survival(grids, &sums);
@@ -104,15 +103,10 @@ fn log_survival(grids: &[(f64, SiteGrid)], sums: &[SiteSums]) -> f64 {
 /// The rows (multiples of the stride) at which some site is neither dead nor vanished, lowest first.
 ///
 /// Components whose log-weights are far apart leave gaps between them, which are skipped.
-fn rows(
-    grids: &[(f64, SiteGrid)],
-    log_mean_weight: f64,
-    longest: PromptLength,
-    stride: i64,
-) -> impl Iterator<Item = i64> {
+fn rows(grids: &[(f64, SiteGrid)], longest: PromptLength, stride: i64) -> impl Iterator<Item = i64> {
     let log_length = longest.as_f64().ln();
     let highest = grids.iter().map(|(_, grid)| grid.highest_log_weight()).fold(f64::NEG_INFINITY, f64::max);
-    let lowest_s = -(log_length + log_mean_weight).max(highest) - LOWER_MARGIN;
+    let lowest_s = -log_length.max(highest) - LOWER_MARGIN;
     let to_row = |s: f64| (s / LATTICE / stride as f64).floor() as i64;
     let mut spans: Vec<(i64, i64)> = grids
         .iter()

@@ -47,22 +47,11 @@ pub(crate) struct SiteSums {
     pub(crate) centre: f64,
 }
 
-/// About which g the powers of h = g − centre are taken.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Centre {
-    /// τ, the tilted mean of g.
-    TiltedMean,
-    /// The g that dominates the row: τ, or the point where sites die if that comes first. Moments
-    /// about it do not cancel when the softmax freezes on its largest scores.
-    Dominant,
-}
-
 /// The quadrature of one site law.
 #[derive(Debug)]
 pub(crate) struct SiteGrid {
     shift: f64,
     tau: f64,
-    centre: Centre,
     first_node: f64,
     node_step: f64,
     /// Lattice index of the first node's log-weight; `None` where τ is too small for the lattice.
@@ -78,7 +67,7 @@ pub(crate) struct SiteGrid {
 
 impl SiteGrid {
     /// The site ℓ = shift + τ g, with g standard normal up to `highest_normal`.
-    pub(crate) fn normal(shift: f64, tau: f64, highest_normal: f64, centre: Centre) -> Self {
+    pub(crate) fn normal(shift: f64, tau: f64, highest_normal: f64) -> Self {
         let on_lattice = tau * WIDEST_NORMAL_STEP >= LATTICE;
         let node_step = if on_lattice { LATTICE / tau } else { WIDEST_NORMAL_STEP };
         let (first_node, first_index) = if on_lattice {
@@ -90,16 +79,14 @@ impl SiteGrid {
         let nodes = ((highest_normal - first_node) / node_step).ceil() as usize + 1;
         let node = |j: usize| first_node + node_step * j as f64;
         let mass: Vec<f64> = (0..nodes).map(|j| normal::density(node(j)) * node_step).collect();
-        SiteGrid::from_nodes(shift, tau, centre, first_node, node_step, first_index, mass)
+        SiteGrid::from_nodes(shift, tau, first_node, node_step, first_index, mass)
     }
 
     /// The site with the constant log-weight `shift`.
     pub(crate) fn atom(shift: f64) -> Self {
-        let centre = Centre::TiltedMean;
         SiteGrid {
             shift,
             tau: 0.0,
-            centre,
             first_node: 0.0,
             node_step: 1.0,
             first_index: None,
@@ -112,7 +99,6 @@ impl SiteGrid {
     fn from_nodes(
         shift: f64,
         tau: f64,
-        centre: Centre,
         first_node: f64,
         node_step: f64,
         first_index: Option<i64>,
@@ -134,7 +120,7 @@ impl SiteGrid {
             from_here[j] =
                 [next[0] + weight, next[1] + weight * h, next[2] + weight * h * h, next[3] + mass[j]];
         }
-        SiteGrid { shift, tau, centre, first_node, node_step, first_index, mass, mass_before, from_here }
+        SiteGrid { shift, tau, first_node, node_step, first_index, mass, mass_before, from_here }
     }
 
     /// Largest log-weight on the grid.
@@ -161,10 +147,7 @@ impl SiteGrid {
     /// The moments at s = `row` · [`LATTICE`].
     pub(crate) fn row(&self, row: i64) -> SiteSums {
         let s = row as f64 * LATTICE;
-        let centre = match self.centre {
-            Centre::TiltedMean => self.tau,
-            Centre::Dominant => self.dominant(s + self.shift),
-        };
+        let centre = self.dominant(s + self.shift);
         let (kernel, window) = match self.first_index {
             Some(first) => self.window_on_lattice(row + first),
             None => self.window_computed(s),
@@ -194,7 +177,8 @@ impl SiteGrid {
         }
     }
 
-    /// The g that dominates γ(g) u exp(−u), u = e^{x + τg}: a rough answer is enough.
+    /// The g that dominates γ(g) u exp(−u), u = e^{x + τg}: a rough answer is enough. Moments about it do not
+    /// cancel when the softmax freezes on its largest scores.
     fn dominant(&self, x: f64) -> f64 {
         if self.tau == 0.0 {
             return 0.0;
