@@ -4,8 +4,7 @@
 //! queries; `memory TOKENS` runs one prompt of that length and prints the peak resident memory.
 
 use esscher_core::attention::Softmax;
-use esscher_core::measure::{Affine, Cube, Gaussian, Law, Measure};
-use esscher_core::numerics::{InstructionSet, Stream};
+use esscher_core::measure::{Affine, Cube, Gaussian, Law};
 use esscher_core::prompt::{Precision, PromptLength, SampleOptions, SampledPrompts};
 use esscher_core::{Error, Mat, Result};
 use std::sync::Arc;
@@ -28,12 +27,12 @@ fn main() -> Result<()> {
 
 /// Seconds of processor time of this process; wall time where the system does not say.
 fn cpu_seconds() -> f64 {
-    let ticks = std::fs::read_to_string("/proc/self/stat").ok().and_then(|stat| {
-        let fields: Vec<&str> = stat.rsplit_once(") ")?.1.split(' ').collect();
-        Some(fields.get(11)?.parse::<f64>().ok()? + fields.get(12)?.parse::<f64>().ok()?)
-    });
+    let nanoseconds = std::fs::read_to_string("/proc/self/schedstat")
+        .ok()
+        .and_then(|statistics| statistics.split_whitespace().next()?.parse::<f64>().ok());
     thread_local!(static START: Instant = Instant::now());
-    ticks.map_or_else(|| START.with(|start| start.elapsed().as_secs_f64()), |ticks| ticks / 100.0)
+    nanoseconds
+        .map_or_else(|| START.with(|start| start.elapsed().as_secs_f64()), |nanoseconds| nanoseconds / 1e9)
 }
 
 /// One prompt of N(0, I) tokens in Rᵈ, read by queries with score deviation about one.
@@ -48,11 +47,11 @@ fn prompts(dimension: usize, queries: u32, tokens: u64, options: SampleOptions) 
     SampledPrompts::new(&head, token_law, query_law, &[PromptLength::new(tokens)?], options)
 }
 
-/// CPU nanoseconds per token of one prompt; the best of three, since other work can only slow it down.
+/// CPU nanoseconds per token of one prompt; the best of five, since other work can only slow it down.
 fn nanoseconds(dimension: usize, queries: u32, tokens: u64, options: SampleOptions) -> Result<f64> {
     let prompts = prompts(dimension, queries, tokens, options)?;
     let mut best = f64::INFINITY;
-    for _ in 0..3 {
+    for _ in 0..5 {
         let start = cpu_seconds();
         prompts.run_unit(0)?;
         best = best.min(cpu_seconds() - start);
@@ -60,33 +59,14 @@ fn nanoseconds(dimension: usize, queries: u32, tokens: u64, options: SampleOptio
     Ok(best / tokens as f64 * 1e9)
 }
 
-fn sampling_nanoseconds(dimension: usize, tokens: usize) -> Result<f64> {
-    let law = Gaussian::standard(dimension)?;
-    let mut buffer = vec![0.0; 1024 * dimension];
-    let start = cpu_seconds();
-    for block in 0..tokens / 1024 {
-        let mut stream = Stream::new(1, 0, block as u32).with_instruction_set(InstructionSet::best());
-        law.sample(&mut stream, &mut buffer)?;
-    }
-    Ok((cpu_seconds() - start) / tokens as f64 * 1e9)
-}
-
 fn speed() -> Result<()> {
     let outputs = SampleOptions { score_gradient: false, ..SampleOptions::default() };
     let single = SampleOptions { precision: Precision::Single, ..outputs };
     let gradients = SampleOptions { score_gradient: true, ..outputs };
     println!("# instruction set {}", outputs.instruction_set);
-    let double = nanoseconds(16, 256, 1_000_000, outputs)?;
-    println!("float64 {double:.1}");
+    println!("float64 {:.1}", nanoseconds(16, 256, 1_000_000, outputs)?);
     println!("float32 {:.1}", nanoseconds(16, 256, 1_000_000, single)?);
     println!("float64-gradients {:.1}", nanoseconds(16, 256, 200_000, gradients)?);
-    // Sampling is timed alone; products grow with the dimension and exponentials do not.
-    let sampling = sampling_nanoseconds(16, 1_000_000)?;
-    let wide = nanoseconds(32, 256, 500_000, outputs)? - sampling_nanoseconds(32, 500_000)?;
-    let products = wide - (double - sampling);
-    println!("part-sampling {:.2}", sampling / double);
-    println!("part-scores-and-sums {:.2}", products / double);
-    println!("part-exponentials-and-maxima {:.2}", 1.0 - (sampling + products) / double);
     Ok(())
 }
 

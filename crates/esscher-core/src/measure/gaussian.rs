@@ -103,6 +103,15 @@ impl Measure for Gaussian {
         check_sampling(self.dimension(), tilt, tokens)?;
         let mean = self.tilted_mean(tilt)?;
         let rank = self.root.ncols();
+        if let Some(scales) = diagonal(&self.root) {
+            stream.fill_normals(tokens);
+            for token in tokens.chunks_exact_mut(mean.len()) {
+                for ((entry, mean), scale) in token.iter_mut().zip(&mean).zip(&scales) {
+                    *entry = mean + scale * *entry;
+                }
+            }
+            return check::finite_tokens(tokens);
+        }
         let mut normals = vec![0.0; TOKENS_AT_ONCE * rank];
         for tokens in tokens.chunks_mut(TOKENS_AT_ONCE * mean.len()) {
             let count = tokens.len() / mean.len();
@@ -140,6 +149,13 @@ impl Measure for Gaussian {
     fn sub_gaussian_under_tilts(&self) -> Option<f64> {
         largest_eigenvalue(self.covariance.as_ref()).map(f64::sqrt)
     }
+}
+
+/// The diagonal of a square matrix that has nothing else.
+fn diagonal(matrix: &Mat<f64>) -> Option<Vec<f64>> {
+    let is_diagonal = matrix.nrows() == matrix.ncols()
+        && (0..matrix.ncols()).all(|j| (0..matrix.nrows()).all(|i| i == j || matrix[(i, j)] == 0.0));
+    is_diagonal.then(|| (0..matrix.nrows()).map(|i| matrix[(i, i)]).collect())
 }
 
 /// R with R Rᵀ = G and a column for each direction in which G has variance.

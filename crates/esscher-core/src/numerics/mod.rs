@@ -20,4 +20,4 @@ pub use sobol::ScrambledSobol;
 pub use stream::Stream;
 pub use vector::InstructionSet;
 
-pub(crate) use vector::{Arithmetic, Kernel, Real, exp};
+pub(crate) use vector::{Arithmetic, Kernel, Real, Register, exp};

@@ -71,7 +71,7 @@ impl Stream {
 
     /// A standard normal, by Box and Muller's transform.
     ///
-    /// Normals are made [16 at a time](Self::fill_normals) from the next eight counters; bits and uniforms
+    /// Normals are made [32 at a time](Self::fill_normals) from the next sixteen counters; bits and uniforms
     /// go on after those.
     pub fn normal(&mut self) -> f64 {
         if self.normals_left == 0 {

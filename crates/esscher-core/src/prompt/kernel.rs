@@ -1,21 +1,18 @@
 //! The streaming kernel: softmax sums of many queries over a prompt that is never stored.
 //!
-//! Queries are laid out in tiles of lanes. A block of tokens meets a tile in four steps: scores, their
+//! Queries are laid out in strips of lanes. A block of tokens meets a strip in four steps: scores, their
 //! maximum (older sums are rescaled to it), exponentials, and the weighted sums of the *features* of a token:
-//! its coordinates and, for gradients, their products. Every sum has a fixed order.
+//! its coordinates and, for gradients, their products. Lanes never mix and every sum has a fixed order, so the
+//! width of a strip does not show in the result.
 
-#![allow(clippy::needless_range_loop, reason = "loops over lanes and rows read and write several arrays")]
+use crate::numerics::{Arithmetic, InstructionSet, Kernel, Real, Register, exp};
 
-use crate::numerics::{Arithmetic, InstructionSet, Kernel, Real, exp};
+/// Tokens that meet a strip together: their scores stay in the first-level cache.
+pub(super) const BLOCK: usize = 128;
 
-/// Tokens that meet a tile together: their scores stay in the first-level cache.
-pub(super) const BLOCK: usize = 256;
-
-/// Queries of a tile, side by side in vector registers.
-pub(super) const LANES: usize = 8;
-
-/// Rows of a register tile.
+/// A register tile has this many rows (tokens or features) of this many registers (queries).
 const ROWS: usize = 4;
+const REGISTERS: usize = 2;
 
 /// Which sums a prompt is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,47 +36,52 @@ impl Order {
 
 /// Softmax sums of all queries over the tokens seen so far, relative to each query's largest score.
 #[derive(Debug, Clone)]
-pub(super) struct PromptSums<T, const W: usize> {
+pub(super) struct PromptSums<T> {
     dimension: usize,
     order: Order,
-    tiles: Vec<Tile<T, W>>,
     set: InstructionSet,
-    features: Vec<T>,
-    scores: Vec<[T; W]>,
+    /// Queries of a strip: one register tile of this instruction set.
+    width: usize,
+    strips: Vec<Strip<T>>,
+    /// Features of a block: four features of all tokens, then the next four.
+    features: Vec<[T; ROWS]>,
+    /// Scores, then weights, of a block: token by token the lanes of a strip.
+    scores: Vec<T>,
 }
 
 #[derive(Debug, Clone)]
-struct Tile<T, const W: usize> {
-    /// Tilts of the tile's queries, coordinate by coordinate.
-    tilts: Vec<[T; W]>,
-    largest: [T; W],
-    /// Σ e^{score − largest}, and the same times each feature, in double precision whatever T is.
-    mass: [f64; W],
-    sums: Vec<[f64; W]>,
+struct Strip<T> {
+    /// Tilts of the strip's queries, coordinate by coordinate.
+    tilts: Vec<T>,
+    largest: Vec<T>,
+    /// Σ e^{score − largest}, and feature by feature the same times the feature, in double precision whatever T is.
+    mass: Vec<f64>,
+    sums: Vec<f64>,
 }
 
-impl<T: Real, const W: usize> PromptSums<T, W> {
+impl<T: Real> PromptSums<T> {
     /// No tokens yet, for these tilts (one query after the other).
     pub(super) fn new(dimension: usize, tilts: &[f64], order: Order, set: InstructionSet) -> Self {
-        let tiles = tilts
-            .chunks(W * dimension)
-            .map(|chunk| Tile {
-                tilts: (0..dimension)
-                    .map(|axis| {
-                        // Lanes beyond the last query carry a zero tilt, whose sums nobody reads.
-                        std::array::from_fn(|lane| {
-                            chunk
-                                .get(lane * dimension + axis)
-                                .map_or(T::default(), |&entry| T::from_f64(entry))
-                        })
-                    })
-                    .collect(),
-                largest: [T::from_f64(f64::NEG_INFINITY); W],
-                mass: [0.0; W],
-                sums: vec![[0.0; W]; order.features(dimension)],
+        let width = set.run(StripWidth(std::marker::PhantomData::<T>));
+        let strips = tilts
+            .chunks(width * dimension)
+            .map(|chunk| {
+                // Lanes beyond the last query carry a zero tilt, whose sums nobody reads.
+                let mut strip = vec![T::default(); width * dimension];
+                for (query, tilt) in chunk.chunks_exact(dimension).enumerate() {
+                    for (axis, &entry) in tilt.iter().enumerate() {
+                        strip[axis * width + query] = T::from_f64(entry);
+                    }
+                }
+                Strip {
+                    tilts: strip,
+                    largest: vec![T::from_f64(f64::NEG_INFINITY); width],
+                    mass: vec![0.0; width],
+                    sums: vec![0.0; width * order.features(dimension)],
+                }
             })
             .collect();
-        PromptSums { dimension, order, tiles, set, features: Vec::new(), scores: Vec::new() }
+        PromptSums { dimension, order, set, width, strips, features: Vec::new(), scores: Vec::new() }
     }
 
     /// Adds tokens, one after the other in `tokens`.
@@ -91,146 +93,304 @@ impl<T: Real, const W: usize> PromptSums<T, W> {
 
     /// Σ p z of one query, into `mean`.
     pub(super) fn mean(&self, query: usize, mean: &mut [f64]) {
-        let (tile, lane) = (&self.tiles[query / W], query % W);
-        for (entry, sum) in mean.iter_mut().zip(&tile.sums) {
-            *entry = sum[lane] / tile.mass[lane];
+        let (strip, lane) = (&self.strips[query / self.width], query % self.width);
+        for (entry, sums) in mean.iter_mut().zip(strip.sums.chunks_exact(self.width)) {
+            *entry = sums[lane] / strip.mass[lane];
         }
     }
 
     /// Σ p zᵢzⱼ − mᵢmⱼ of one query for j ≤ i, row by row of the lower triangle; `mean` as from [`Self::mean`].
     pub(super) fn covariance(&self, query: usize, mean: &[f64], covariance: &mut [f64]) {
-        let (tile, lane) = (&self.tiles[query / W], query % W);
+        let (strip, lane) = (&self.strips[query / self.width], query % self.width);
+        let products = strip.sums.chunks_exact(self.width).skip(self.dimension);
         let pairs = (0..self.dimension).flat_map(|i| (0..=i).map(move |j| (i, j)));
-        for ((entry, sum), (i, j)) in covariance.iter_mut().zip(&tile.sums[self.dimension..]).zip(pairs) {
-            *entry = sum[lane] / tile.mass[lane] - mean[i] * mean[j];
+        for ((entry, sums), (i, j)) in covariance.iter_mut().zip(products).zip(pairs) {
+            *entry = sums[lane] / strip.mass[lane] - mean[i] * mean[j];
         }
     }
-}
 
-struct AddBlock<'a, T, const W: usize> {
-    sums: &'a mut PromptSums<T, W>,
-    tokens: &'a [f64],
-}
-
-impl<T: Real, const W: usize> Kernel for AddBlock<'_, T, W> {
-    type Output = ();
-
+    /// Writes the features of a block; rows beyond the last token are zero tokens. Returns the number of rows.
     #[inline(always)]
-    fn run<A: Arithmetic>(self) {
-        let PromptSums { dimension, order, tiles, features, scores, .. } = self.sums;
-        let dimension = *dimension;
-        let count = self.tokens.len() / dimension;
-        let width = order.features(dimension);
-        // Rows beyond the last token are zero tokens with weight zero.
-        let rows = count.next_multiple_of(ROWS);
-        features.clear();
-        features.resize(rows * width, T::default());
-        for (token, features) in self.tokens.chunks_exact(dimension).zip(features.chunks_exact_mut(width)) {
-            for (feature, &entry) in features.iter_mut().zip(token) {
-                *feature = T::from_f64(entry);
+    fn fill_features(&mut self, tokens: &[f64]) -> usize {
+        let rows = (tokens.len() / self.dimension).next_multiple_of(ROWS);
+        self.features.clear();
+        self.features.resize(rows * self.order.features(self.dimension) / ROWS, [T::default(); ROWS]);
+        let mut put = |row: usize, feature: usize, value: f64| {
+            self.features[feature / ROWS * rows + row][feature % ROWS] = T::from_f64(value);
+        };
+        for (row, token) in tokens.chunks_exact(self.dimension).enumerate() {
+            for (feature, &entry) in token.iter().enumerate() {
+                put(row, feature, entry);
             }
-            if *order == Order::Second {
-                let mut next = dimension;
-                for i in 0..dimension {
-                    for j in 0..=i {
-                        features[next] = T::from_f64(token[i] * token[j]);
-                        next += 1;
+            if self.order == Order::Second {
+                let mut feature = self.dimension;
+                for (i, first) in token.iter().enumerate() {
+                    for second in &token[..=i] {
+                        put(row, feature, first * second);
+                        feature += 1;
                     }
                 }
             }
         }
+        rows
+    }
+}
+
+/// The number of queries of a register tile.
+struct StripWidth<T>(std::marker::PhantomData<T>);
+
+impl<T: Real> Kernel for StripWidth<T> {
+    type Output = usize;
+
+    #[inline(always)]
+    fn run<A: Arithmetic>(self) -> usize {
+        REGISTERS * A::Register::<T>::WIDTH
+    }
+}
+
+struct AddBlock<'a, T> {
+    sums: &'a mut PromptSums<T>,
+    tokens: &'a [f64],
+}
+
+impl<T: Real> Kernel for AddBlock<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<A: Arithmetic>(self) {
+        let tokens = self.tokens.len() / self.sums.dimension;
+        let rows = self.sums.fill_features(self.tokens);
+        let PromptSums { strips, features, scores, .. } = self.sums;
         scores.clear();
-        scores.resize(rows, [T::default(); W]);
-        for tile in tiles {
-            fill_scores::<T, A, W>(features, width, &tile.tilts, scores);
-            rescale_to_largest::<T, A, W>(tile, &scores[..count]);
-            let mut mass = [T::default(); W];
-            for (row, score) in scores.iter_mut().enumerate() {
-                let weight = if row < count {
-                    exp::<T, A, W>(std::array::from_fn(|lane| score[lane] - tile.largest[lane]))
-                } else {
-                    [T::default(); W]
-                };
-                *score = weight;
-                mass = std::array::from_fn(|lane| mass[lane] + weight[lane]);
-            }
-            for lane in 0..W {
-                tile.mass[lane] += mass[lane].to_f64();
-            }
-            add_features::<T, A, W>(features, width, scores, &mut tile.sums);
+        scores.resize(rows * REGISTERS * A::Register::<T>::WIDTH, T::default());
+        for strip in strips {
+            let largest = fill_scores::<T, A::Register<T>>(features, rows, strip, tokens, scores);
+            rescale_to_largest::<T, A::Register<T>>(strip, largest);
+            exponentiate::<T, A::Register<T>>(strip, tokens, scores);
+            add_features::<T, A::Register<T>>(features, rows, scores, &mut strip.sums);
         }
     }
 }
 
-/// scores = tokens · tilts, four tokens at a time.
+/// Two registers side by side: the lanes of a strip.
+type Pair<R> = [R; REGISTERS];
+
 #[inline(always)]
-fn fill_scores<T: Real, A: Arithmetic, const W: usize>(
-    features: &[T],
-    width: usize,
-    tilts: &[[T; W]],
-    scores: &mut [[T; W]],
-) {
-    for (rows, scores) in features.chunks_exact(ROWS * width).zip(scores.as_chunks_mut::<ROWS>().0) {
-        let mut sums = [[T::default(); W]; ROWS];
-        for (axis, tilt) in tilts.iter().enumerate() {
-            for row in 0..ROWS {
-                let entry = rows[row * width + axis];
-                for lane in 0..W {
-                    sums[row][lane] = A::multiply_add(entry, tilt[lane], sums[row][lane]);
+fn load<T, R: Register<T>>(from: &[T]) -> Pair<R> {
+    let (first, second) = from.split_at(R::WIDTH);
+    [R::load(first), R::load(second)]
+}
+
+#[inline(always)]
+fn store<T, R: Register<T>>(pair: Pair<R>, to: &mut [T]) {
+    let (first, second) = to.split_at_mut(R::WIDTH);
+    pair[0].store(first);
+    pair[1].store(second);
+}
+
+/// scores = tokens · tilts, four tokens at a time; returns the largest score, old or new.
+#[inline(always)]
+fn fill_scores<T: Real, R: Register<T>>(
+    features: &[[T; ROWS]],
+    rows: usize,
+    strip: &Strip<T>,
+    tokens: usize,
+    scores: &mut [T],
+) -> Pair<R> {
+    let width = REGISTERS * R::WIDTH;
+    let mut largest = load::<T, R>(&strip.largest);
+    for (four, scores) in scores.chunks_exact_mut(ROWS * width).enumerate() {
+        let mut sums = [[R::splat(T::default()); REGISTERS]; ROWS];
+        // Four coordinates at a time, as the features lie.
+        for (group, tilts) in strip.tilts.chunks(ROWS * width).enumerate() {
+            let start = group * rows + four * ROWS;
+            let tokens = &features[start..start + ROWS];
+            for (axis, tilt) in tilts.chunks_exact(width).enumerate() {
+                let tilt = load::<T, R>(tilt);
+                for row in 0..ROWS {
+                    let entry = R::splat(tokens[row][axis]);
+                    for register in 0..REGISTERS {
+                        sums[row][register] = entry.multiply_add(tilt[register], sums[row][register]);
+                    }
                 }
             }
         }
-        *scores = sums;
+        for (row, (sums, scores)) in sums.into_iter().zip(scores.chunks_exact_mut(width)).enumerate() {
+            store(sums, scores);
+            if four * ROWS + row < tokens {
+                for register in 0..REGISTERS {
+                    largest[register] = sums[register].larger(largest[register]);
+                }
+            }
+        }
     }
+    largest
 }
 
 /// Raises `largest` to the scores of the block and rescales what was summed before.
 #[inline(always)]
-fn rescale_to_largest<T: Real, A: Arithmetic, const W: usize>(tile: &mut Tile<T, W>, scores: &[[T; W]]) {
-    let mut largest = tile.largest;
-    for score in scores {
-        for lane in 0..W {
-            largest[lane] = if score[lane] > largest[lane] { score[lane] } else { largest[lane] };
+fn rescale_to_largest<T: Real, R: Register<T>>(strip: &mut Strip<T>, largest: Pair<R>) {
+    let width = REGISTERS * R::WIDTH;
+    // In the first block the old maximum is −∞, its sums are zero, and any finite factor will do.
+    let old = load::<T, R>(&strip.largest);
+    store(largest, &mut strip.largest);
+    let mut factor = [T::default(); MOST_LANES];
+    store(exp([old[0].subtract(largest[0]), old[1].subtract(largest[1])]), &mut factor);
+    if factor[..width].iter().all(|&factor| factor == T::ONE) {
+        return;
+    }
+    let factor = factor.map(T::to_f64);
+    for sums in std::iter::once(&mut strip.mass[..]).chain(strip.sums.chunks_exact_mut(width)) {
+        for (sum, factor) in sums.iter_mut().zip(factor) {
+            *sum *= factor;
         }
     }
-    let raised = (0..W).any(|lane| largest[lane] > tile.largest[lane]);
-    if raised {
-        // In the first block the old maximum is −∞, its sums are zero, and any finite factor will do.
-        let factor = exp::<T, A, W>(std::array::from_fn(|lane| tile.largest[lane] - largest[lane]));
-        for lane in 0..W {
-            tile.mass[lane] *= factor[lane].to_f64();
-        }
-        for sum in &mut tile.sums {
-            for lane in 0..W {
-                sum[lane] *= factor[lane].to_f64();
-            }
-        }
-        tile.largest = largest;
+}
+
+/// scores ← e^{score − largest}, two tokens at a time; adds them to the mass.
+#[inline(always)]
+fn exponentiate<T: Real, R: Register<T>>(strip: &mut Strip<T>, tokens: usize, scores: &mut [T]) {
+    let width = REGISTERS * R::WIDTH;
+    // Rows beyond the last token get the smallest weight there is: nothing beside a mass of at least one, and
+    // their features are zero.
+    scores[tokens * width..].fill(T::SMALLEST_EXPONENT);
+    let largest = load::<T, R>(&strip.largest);
+    let mut mass = [R::splat(T::default()); REGISTERS];
+    for two in scores.chunks_exact_mut(2 * width) {
+        let (first, second) = two.split_at_mut(width);
+        let (a, b) = (load::<T, R>(first), load::<T, R>(second));
+        let [a0, a1, b0, b1] = exp([
+            a[0].subtract(largest[0]),
+            a[1].subtract(largest[1]),
+            b[0].subtract(largest[0]),
+            b[1].subtract(largest[1]),
+        ]);
+        mass = [mass[0].add(a0).add(b0), mass[1].add(a1).add(b1)];
+        store([a0, a1], first);
+        store([b0, b1], second);
     }
+    add_to_totals(mass, &mut strip.mass);
 }
 
 /// sums += Σ weight · features, four features at a time.
 #[inline(always)]
-fn add_features<T: Real, A: Arithmetic, const W: usize>(
-    features: &[T],
-    width: usize,
-    weights: &[[T; W]],
-    sums: &mut [[f64; W]],
+fn add_features<T: Real, R: Register<T>>(
+    features: &[[T; ROWS]],
+    rows: usize,
+    weights: &[T],
+    totals: &mut [f64],
 ) {
-    for (group, totals) in sums.as_chunks_mut::<ROWS>().0.iter_mut().enumerate() {
-        let mut sums = [[T::default(); W]; ROWS];
-        for (token, weight) in features.chunks_exact(width).zip(weights) {
-            let entries = &token[group * ROWS..group * ROWS + ROWS];
+    let width = REGISTERS * R::WIDTH;
+    for (features, totals) in features.chunks_exact(rows).zip(totals.chunks_exact_mut(ROWS * width)) {
+        let mut sums = [[R::splat(T::default()); REGISTERS]; ROWS];
+        for (token, weight) in features.iter().zip(weights.chunks_exact(width)) {
+            let weight = load::<T, R>(weight);
             for row in 0..ROWS {
-                for lane in 0..W {
-                    sums[row][lane] = A::multiply_add(entries[row], weight[lane], sums[row][lane]);
+                let entry = R::splat(token[row]);
+                for register in 0..REGISTERS {
+                    sums[row][register] = entry.multiply_add(weight[register], sums[row][register]);
                 }
             }
         }
-        for row in 0..ROWS {
-            for lane in 0..W {
-                totals[row][lane] += sums[row][lane].to_f64();
+        for (sums, totals) in sums.into_iter().zip(totals.chunks_exact_mut(width)) {
+            add_to_totals(sums, totals);
+        }
+    }
+}
+
+/// The widest strip: two registers of sixteen f32.
+const MOST_LANES: usize = 32;
+
+#[inline(always)]
+fn add_to_totals<T: Real, R: Register<T>>(sums: Pair<R>, totals: &mut [f64]) {
+    let mut lanes = [T::default(); MOST_LANES];
+    store(sums, &mut lanes);
+    for (total, lane) in totals.iter_mut().zip(lanes) {
+        *total += lane.to_f64();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::{Duration, Instant};
+
+    /// Nanoseconds of each step for a block.
+    #[derive(Default)]
+    struct Steps([f64; 4]);
+
+    struct TimeSteps<'a, T>(&'a mut PromptSums<T>, &'a [f64]);
+
+    impl<T: Real> Kernel for TimeSteps<'_, T> {
+        type Output = Steps;
+
+        #[inline(always)]
+        fn run<A: Arithmetic>(self) -> Steps {
+            let mut steps = Steps::default();
+            let tokens = self.1.len() / self.0.dimension;
+            let mut watch = Watch(Instant::now());
+            let rows = self.0.fill_features(self.1);
+            steps.0[0] += watch.lap();
+            let PromptSums { strips, features, scores, .. } = self.0;
+            scores.clear();
+            scores.resize(rows * REGISTERS * A::Register::<T>::WIDTH, T::default());
+            for strip in strips {
+                watch.lap();
+                let largest = fill_scores::<T, A::Register<T>>(features, rows, strip, tokens, scores);
+                steps.0[1] += watch.lap();
+                rescale_to_largest::<T, A::Register<T>>(strip, largest);
+                exponentiate::<T, A::Register<T>>(strip, tokens, scores);
+                steps.0[2] += watch.lap();
+                add_features::<T, A::Register<T>>(features, rows, scores, &mut strip.sums);
+                steps.0[3] += watch.lap();
+            }
+            steps
+        }
+    }
+
+    struct Watch(Instant);
+
+    impl Watch {
+        fn lap(&mut self) -> f64 {
+            let now = Instant::now();
+            now.duration_since(std::mem::replace(&mut self.0, now)).as_secs_f64() * 1e9
+        }
+    }
+
+    fn time_steps<T: Real>(name: &str, order: Order) {
+        let (dimension, queries) = (16, 256);
+        let mut stream = crate::numerics::Stream::new(1, 0, 0).with_instruction_set(InstructionSet::best());
+        let mut tilts = vec![0.0; queries * dimension];
+        stream.fill_normals(&mut tilts);
+        tilts.iter_mut().for_each(|tilt| *tilt *= 0.25);
+        let mut sums = PromptSums::<T>::new(dimension, &tilts, order, InstructionSet::best());
+        let mut tokens = vec![0.0; BLOCK * dimension];
+        let mut least = [f64::INFINITY; 5];
+        let end = Instant::now() + Duration::from_millis(500);
+        // The least of many: other work on the machine can only add.
+        while Instant::now() < end {
+            let mut watch = Watch(Instant::now());
+            stream.fill_normals(&mut tokens);
+            let sampling = watch.lap();
+            let steps = InstructionSet::best().run(TimeSteps(&mut sums, &tokens));
+            for (least, step) in least.iter_mut().zip([sampling].into_iter().chain(steps.0)) {
+                *least = least.min(step / BLOCK as f64);
             }
         }
+        let total: f64 = least.iter().sum();
+        print!("{name:20}{total:6.0} ns per token:");
+        for (part, time) in ["sampling", "features", "scores", "exponentials", "sums"].iter().zip(least) {
+            print!(" {part} {:.0} %", 100.0 * time / total);
+        }
+        println!();
+    }
+
+    /// Where the time of the kernel goes, for `bench/against_pytorch`; prints, asserts nothing.
+    #[test]
+    #[ignore = "a measurement, not a test"]
+    fn parts_of_the_time() {
+        time_steps::<f64>("float64", Order::First);
+        time_steps::<f32>("float32", Order::First);
+        time_steps::<f64>("float64-gradients", Order::Second);
     }
 }

@@ -5,7 +5,7 @@
 //! units are folded in the order of their numbers: any number of threads, any split over machines and any
 //! interruption give the same bits, on one [`InstructionSet`].
 
-use super::kernel::{BLOCK, LANES, Order, PromptSums};
+use super::kernel::{BLOCK, Order, PromptSums};
 use super::{PromptLength, Softmax};
 use crate::attention::Attention;
 use crate::error::{Error, Result};
@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 pub enum Precision {
     /// f64 throughout.
     Double,
-    /// Scores, exponentials and the sums of a block of 256 tokens in f32; the same tokens, and totals in f64.
+    /// Scores, exponentials and the sums of a block of 128 tokens in f32; the same tokens, and totals in f64.
     Single,
 }
 
@@ -117,7 +117,7 @@ enum Design {
 }
 
 /// Tokens drawn from one address of the random stream.
-const TOKENS_PER_STREAM: u64 = 4 * BLOCK as u64;
+const TOKENS_PER_STREAM: u64 = 8 * BLOCK as u64;
 
 /// Tokens worth a unit: units of short prompts hold several trials.
 const TOKENS_PER_UNIT: u64 = 1 << 17;
@@ -280,12 +280,8 @@ impl SampledPrompts {
                 queries.iter().map(|(_, query)| self.limit(query)).collect::<Result<_>>()?;
             let tilts: Vec<f64> = limits.iter().flat_map(|limit| limit.tilt.iter().copied()).collect();
             let order = if self.options.score_gradient { Order::Second } else { Order::First };
-            let mut sums = PromptSums::<T, LANES>::new(
-                self.tokens.dimension(),
-                &tilts,
-                order,
-                self.options.instruction_set,
-            );
+            let mut sums =
+                PromptSums::<T>::new(self.tokens.dimension(), &tilts, order, self.options.instruction_set);
             let mut prompt = TokenStream::new(self, trial);
             let mut errors = [const { Vec::new() }; 3];
             for (&length, summary) in self.lengths.iter().zip(&mut total.lengths) {
@@ -360,7 +356,7 @@ impl SampledPrompts {
         &self,
         queries: &[(f64, Vec<f64>)],
         limits: &[Limit],
-        sums: &PromptSums<T, LANES>,
+        sums: &PromptSums<T>,
     ) -> Result<[f64; 3]> {
         let dimension = self.tokens.dimension();
         let (mut output, mut value, mut score) = (0.0, 0.0, 0.0);
@@ -438,7 +434,7 @@ impl<'a> TokenStream<'a> {
     }
 
     /// Feeds the tokens up to number `end` into the sums.
-    fn read_until<T: Real>(&mut self, end: u64, sums: &mut PromptSums<T, LANES>) -> Result<()> {
+    fn read_until<T: Real>(&mut self, end: u64, sums: &mut PromptSums<T>) -> Result<()> {
         let dimension = self.prompts.tokens.dimension();
         while self.position < end {
             let (stream, inside) = (self.position / TOKENS_PER_STREAM, self.position % TOKENS_PER_STREAM);

@@ -1,18 +1,20 @@
 //! Vector arithmetic with run-time choice of the instruction set: the one place of this crate with `unsafe` code.
 //!
-//! A [`Kernel`] is written once, over arrays of lanes and an [`Arithmetic`]; [`InstructionSet::run`] compiles it
-//! for each instruction set and calls the right one. AVX2 and AVX-512 use fused multiply-add and give
-//! the same bits as each other, since the order of every sum is fixed by the lanes and not by the width of a
-//! register; the portable set rounds twice and gives the same bits on every machine.
+//! A [`Kernel`] is written once, over the [`Register`] of an [`Arithmetic`] (or arrays of lanes);
+//! [`InstructionSet::run`] compiles it for each instruction set and calls the right one. AVX2 and AVX-512 use
+//! fused multiply-add and give the same bits as each other, since lanes never mix and the order of every sum is
+//! fixed by the kernel; the portable set rounds twice and gives the same bits on every machine.
 
 #![allow(clippy::needless_range_loop, reason = "loops over lanes read and write several arrays")]
 #![allow(clippy::excessive_precision, reason = "coefficients stand as they were computed")]
 
 mod functions;
 mod normals;
+mod register;
 
 pub(crate) use functions::{Real, exp};
 pub(crate) use normals::{NORMALS_PER_CALL, normals};
+pub(crate) use register::Register;
 
 use std::fmt;
 
@@ -76,7 +78,7 @@ impl InstructionSet {
     /// Runs a kernel compiled for this set.
     pub(crate) fn run<K: Kernel>(self, kernel: K) -> K::Output {
         match self.0 {
-            Kind::Portable => kernel.run::<Separate>(),
+            Kind::Portable => kernel.run::<Portable>(),
             #[cfg(target_arch = "x86_64")]
             Kind::Avx2 => {
                 // SAFETY: a value with this kind is only made by `best`, `available` and `named`, after
@@ -95,7 +97,7 @@ impl InstructionSet {
                 }
             }
             #[cfg(not(target_arch = "x86_64"))]
-            Kind::Avx2 | Kind::Avx512 => kernel.run::<Separate>(),
+            Kind::Avx2 | Kind::Avx512 => kernel.run::<Portable>(),
         }
     }
 }
@@ -129,27 +131,49 @@ impl fmt::Display for InstructionSet {
     }
 }
 
-/// How a · b + c is rounded.
+/// The registers of an instruction set, and how it rounds a · b + c.
 pub(crate) trait Arithmetic: Copy {
+    type Register<T: Real>: Register<T>;
     fn multiply_add<T: Real>(a: T, b: T, c: T) -> T;
 }
 
 /// Two roundings, available everywhere.
 #[derive(Clone, Copy)]
-pub(crate) struct Separate;
+pub(crate) struct Portable;
 
-/// One rounding, fast where the processor has the instruction.
+/// One rounding, in registers of 256 bits.
+#[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy)]
-pub(crate) struct Fused;
+struct Avx2;
 
-impl Arithmetic for Separate {
+/// One rounding, in registers of 512 bits.
+#[cfg(target_arch = "x86_64")]
+#[derive(Clone, Copy)]
+struct Avx512;
+
+impl Arithmetic for Portable {
+    type Register<T: Real> = register::Portable<T>;
+
     #[inline(always)]
     fn multiply_add<T: Real>(a: T, b: T, c: T) -> T {
         a * b + c
     }
 }
 
-impl Arithmetic for Fused {
+#[cfg(target_arch = "x86_64")]
+impl Arithmetic for Avx2 {
+    type Register<T: Real> = T::Register256;
+
+    #[inline(always)]
+    fn multiply_add<T: Real>(a: T, b: T, c: T) -> T {
+        a.fused_multiply_add(b, c)
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+impl Arithmetic for Avx512 {
+    type Register<T: Real> = T::Register512;
+
     #[inline(always)]
     fn multiply_add<T: Real>(a: T, b: T, c: T) -> T {
         a.fused_multiply_add(b, c)
@@ -165,11 +189,11 @@ pub(crate) trait Kernel {
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
 fn with_avx2<K: Kernel>(kernel: K) -> K::Output {
-    kernel.run::<Fused>()
+    kernel.run::<Avx2>()
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma,avx512f,avx512dq,avx512vl")]
 fn with_avx512<K: Kernel>(kernel: K) -> K::Output {
-    kernel.run::<Fused>()
+    kernel.run::<Avx512>()
 }

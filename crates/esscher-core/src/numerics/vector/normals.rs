@@ -3,13 +3,13 @@
 use super::functions::{Real, polynomial};
 use super::{Arithmetic, InstructionSet, Kernel};
 
-/// Counters that one call turns into numbers, side by side.
-const LANES: usize = 8;
+/// Counters that one call turns into numbers, side by side: enough independent chains to keep the processor busy.
+const LANES: usize = 16;
 
 /// Each counter gives two normals.
 pub(crate) const NORMALS_PER_CALL: usize = 2 * LANES;
 
-/// The normals of the counters `position` … `position + 7`, in pairs, in the order of the counters.
+/// The normals of the counters `position` … `position + 15`, in pairs, in the order of the counters.
 pub(crate) fn normals(
     set: InstructionSet,
     key: [u32; 2],
@@ -54,7 +54,7 @@ impl Kernel for BoxMuller<'_> {
     }
 }
 
-/// The Philox4x32-10 bijection on eight counters at once; words are kept in 64-bit lanes.
+/// The Philox4x32-10 bijection on all counters at once; words are kept in 64-bit lanes.
 #[inline(always)]
 fn philox(mut counter: [[u64; LANES]; 4], mut key: [u32; 2]) -> [[u64; LANES]; 4] {
     const LOW: u64 = 0xFFFF_FFFF;
