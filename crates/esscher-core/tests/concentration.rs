@@ -59,20 +59,25 @@ fn gaussian_slopes_follow_the_exponent_of_h() {
     }
 }
 
-/// A mixture of N(0, σ²) and an atom at the origin has the exponent of its Gaussian.
+/// A mixture of N(0, σ²) and an atom at the origin has the exponent of its Gaussian, up to the same logarithmic
+/// corrections: the slope comes closer to κ from 10³ to 10¹².
 #[test]
 fn mixture_slopes_follow_the_exponent_of_their_gaussian() {
-    let lengths = [1_000_000_000, 1_000_000_000_000].map(length);
-    for sigma in [0.5, 1.0] {
+    let lengths = [1_000, 10_000, 100_000_000_000, 1_000_000_000_000].map(length);
+    for sigma in [0.5, 1.0, 1.5, 2.0, 3.0] {
         let parts: Vec<(f64, Law)> =
             vec![(0.2, Arc::new(Empirical::atom(&[0.0]).unwrap())), (0.8, isotropic(1, sigma))];
         let tokens: Law = Arc::new(Mixture::new(parts).unwrap());
         let setting = Concentration::new(plain_head(1), tokens, isotropic(1, 1.0), &lengths).unwrap();
         let study = setting.run(Engine::Exact(QueryAverage::COARSE), &Unwatched).unwrap();
-        let slope = study.local_slopes(Quantity::Output).unwrap()[0].slope;
+        let slopes = study.local_slopes(Quantity::Output).unwrap();
+        let (first, last) = (slopes[0].slope, slopes[2].slope);
         let kappa = rate_exponent(sigma).unwrap();
-        println!("σ = {sigma}: slope {slope:.3}, κ {kappa:.3}");
-        assert!((slope - kappa).abs() < 0.03, "σ = {sigma}: {slope} {kappa}");
+        println!("σ = {sigma}: slope {first:.3} … {last:.3}, κ {kappa:.3}");
+        let gaps = ((first - kappa).abs(), (last - kappa).abs());
+        // At σ = 1 the corrections change sign on the way: κ itself is near at both ends.
+        assert!(gaps.1 < 0.02 || gaps.1 < 0.5 * gaps.0, "σ = {sigma}: {first} {last} {kappa}");
+        assert!(slopes.iter().all(|slope| slope.slope * sigma * sigma > 0.2));
     }
 }
 

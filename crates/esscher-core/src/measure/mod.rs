@@ -177,6 +177,14 @@ pub struct Radial {
     pub radius: RadiusLaw,
 }
 
+/// A measure as a weighted sum of radial ones, where it is one: radial itself, or a mixture of Gaussians and atoms.
+pub(crate) fn radial_parts(measure: &dyn Measure) -> Option<Vec<(f64, Radial)>> {
+    measure.as_radial().map(|radial| vec![(1.0, radial)]).or_else(|| {
+        let components = measure.as_gaussian_mixture()?;
+        components.iter().map(|part| Some((part.weight(), part.gaussian.as_radial()?))).collect()
+    })
+}
+
 /// Checks what every method of every family checks of its tilt.
 fn check_tilt(dimension: usize, tilt: &[f64]) -> Result<()> {
     check::vector("the tilt", dimension, tilt)

@@ -12,7 +12,7 @@ use super::{FinitePrompt, PromptLength, TokenTheory};
 use crate::accuracy::{Accuracy, Estimate};
 use crate::attention::{Attention, Softmax};
 use crate::error::{Error, Result};
-use crate::measure::{Measure, Radial};
+use crate::measure::{Measure, Radial, radial_parts};
 use crate::monitor::{Completion, Monitor};
 use crate::numerics::{ScrambledSobol, Stream, check, linalg, normal, sobol};
 use crate::softmax_weights::{
@@ -161,12 +161,7 @@ enum QueryRule<'a> {
 
 impl<'a> QueryRule<'a> {
     fn new(law: &'a dyn Measure, options: QueryAverage) -> Result<Self> {
-        let parts: Option<Vec<(f64, Radial)>> =
-            law.as_radial().map(|radial| vec![(1.0, radial)]).or_else(|| {
-                let components = law.as_gaussian_mixture()?;
-                components.iter().map(|part| Some((part.weight(), part.gaussian.as_radial()?))).collect()
-            });
-        let Some(parts) = parts else {
+        let Some(parts) = radial_parts(law) else {
             return Ok(QueryRule::Drawn { law, options });
         };
         for (_, radial) in &parts {
@@ -348,6 +343,8 @@ struct RadiusRefinement {
     levels: Option<u32>,
     /// The largest relative change of any number by the last refinement.
     change: f64,
+    /// The largest tolerance of any number, from those of its queries.
+    tolerance: f64,
 }
 
 /// The average over mixture tokens, where every query has its own integrals.
@@ -362,7 +359,7 @@ struct MixtureAverage<'a> {
 impl MixtureAverage<'_> {
     /// One randomisation; nothing if the monitor asks to stop. The first one decides how fine the radius is.
     fn batch(&self, batch: u32, radius: &mut RadiusRefinement) -> Result<Option<Vec<Errors>>> {
-        let Some(mut total) = self.level(batch, 0)? else {
+        let Some(mut total) = self.level(batch, 0, radius)? else {
             return Ok(None);
         };
         let spread = matches!(self.rule, QueryRule::Radial { parts, .. } if parts.iter().any(|(_, part)| part.radius.is_spread()));
@@ -373,7 +370,7 @@ impl MixtureAverage<'_> {
         let mut level = 0;
         while level < last && (radius.levels.is_some() || level == 0 || change > goal) {
             level += 1;
-            let Some(added) = self.level(batch, level)? else {
+            let Some(added) = self.level(batch, level, radius)? else {
                 return Ok(None);
             };
             let refined: Vec<Errors> =
@@ -386,36 +383,59 @@ impl MixtureAverage<'_> {
             total = refined;
         }
         if radius.levels.is_none() {
-            *radius = RadiusRefinement { levels: Some(level), change };
+            *radius = RadiusRefinement { levels: Some(level), change, ..*radius };
         }
         Ok(Some(total))
     }
 
     /// The weighted sum over the queries that one level of the radius rule adds.
-    fn level(&self, batch: u32, level: u32) -> Result<Option<Vec<Errors>>> {
+    fn level(&self, batch: u32, level: u32, radius: &mut RadiusRefinement) -> Result<Option<Vec<Errors>>> {
         // A part without spread has its one node at level 0: the halving of each refinement is made up here.
         let queries = self.rule.queries(batch, |radial| match (radial.radius.is_spread(), level) {
             (true, _) | (false, 0) => radial.radius.quadrature_level(level),
             (false, _) => radial.radius.quadrature_level(0).into_iter().map(|(r, w)| (r, 0.5 * w)).collect(),
         })?;
         let mut total = vec![Errors::default(); self.lengths.len()];
+        let mut uncertain = total.clone();
         for chunk in queries.chunks(64) {
             if self.monitor.should_stop() {
                 return Ok(None);
             }
-            let parts: Vec<Vec<Errors>> = chunk
+            let parts: Vec<Vec<(Errors, Errors)>> = chunk
                 .par_iter()
                 .filter(|(share, _)| *share > 0.0)
                 .map(|(share, query)| {
                     let query_norm = linalg::squared_norm(query);
                     let deviations =
                         self.tokens.deviations(&self.head.tilt(query)?, query_norm, self.lengths)?;
-                    Ok(deviations.iter().map(|deviation| Errors::of(deviation, *share)).collect())
+                    Ok(deviations
+                        .iter()
+                        .map(|deviation| {
+                            let tolerance = match deviation.accuracy {
+                                Accuracy::Exact { tolerance } => tolerance,
+                                Accuracy::QuasiMonteCarlo { .. } | Accuracy::Sampled { .. } => 0.0,
+                            };
+                            (Errors::of(deviation, *share), Errors::of(deviation, *share * tolerance))
+                        })
+                        .collect())
                 })
                 .collect::<Result<_>>()?;
             for part in parts {
-                for (sum, errors) in total.iter_mut().zip(part) {
+                for ((sum, uncertain), (errors, share)) in total.iter_mut().zip(&mut uncertain).zip(part) {
                     *sum += errors;
+                    *uncertain += share;
+                }
+            }
+        }
+        for (total, uncertain) in total.iter().zip(&uncertain) {
+            for (whole, part) in [
+                (total.output, uncertain.output),
+                (total.score_gradient, uncertain.score_gradient),
+                (total.value_gradient, uncertain.value_gradient),
+                (total.participation, uncertain.participation),
+            ] {
+                if whole > 0.0 {
+                    radius.tolerance = radius.tolerance.max(part / whole);
                 }
             }
         }
@@ -435,9 +455,12 @@ fn summarise(
         let mean = batches.iter().map(|batch| part(&batch[index])).sum::<f64>() / count;
         let squares: f64 = batches.iter().map(|batch| (part(&batch[index]) - mean).powi(2)).sum();
         let spread = (squares / (count - 1.0).max(1.0) / count).sqrt();
-        let error = spread.hypot(radius.change * mean.abs());
+        let error = spread.hypot(radius.change.max(radius.tolerance) * mean.abs());
         let accuracy = match rule {
-            _ if rule.is_exact() => Accuracy::Exact { tolerance: MomentTable::TOLERANCE.max(radius.change) },
+            _ if rule.is_exact() => {
+                let tolerance = MomentTable::TOLERANCE.max(radius.change).max(radius.tolerance);
+                Accuracy::Exact { tolerance }
+            }
             QueryRule::Radial { .. } => Accuracy::QuasiMonteCarlo { randomisation_error: error },
             QueryRule::Drawn { .. } => Accuracy::Sampled { standard_error: error },
         };

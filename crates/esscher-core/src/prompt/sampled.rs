@@ -9,7 +9,7 @@ use super::kernel::{BLOCK, Order, PromptSums};
 use super::{PromptLength, Softmax};
 use crate::attention::Attention;
 use crate::error::{Error, Result};
-use crate::measure::{Law, Radial};
+use crate::measure::{Law, Measure, Radial, radial_parts};
 use crate::monitor::{Completion, Monitor};
 use crate::numerics::statistics::Summary;
 use crate::numerics::{InstructionSet, JointSummary, Real, Stream, check, linalg};
@@ -30,8 +30,8 @@ pub enum Precision {
 pub struct SampleOptions {
     /// Number of independent prompts.
     pub trials: u32,
-    /// Queries that read each prompt: exactly this many for laws without radial form; for radial laws as many
-    /// random directions for each radius node as fit, at least one.
+    /// Queries that read each prompt: exactly this many for laws without radial form; for radial laws (and mixtures
+    /// of Gaussians whose radius nodes fit) as many random directions for each radius node as fit, at least one.
     pub queries: u32,
     /// Whether to measure the error of the gradient in U, which costs about d/2 times as much.
     pub score_gradient: bool,
@@ -110,10 +110,32 @@ pub struct SampledUnits {
 /// How the queries of a trial are chosen.
 #[derive(Debug, Clone)]
 enum Design {
-    /// Radius nodes with weights, and for each some random directions: the heavy tail is in the radius.
-    Radial { radial: Radial, radii: Vec<(f64, f64)>, directions: u32 },
+    /// Radial parts, of each some radius nodes with weights, for each some random directions: the heavy tail is in
+    /// the radius.
+    Radial { parts: Vec<(Radial, Vec<(f64, f64)>)>, directions: u32 },
     /// Independent draws.
     Drawn,
+}
+
+impl Design {
+    fn new(law: &dyn Measure, queries: u32) -> Self {
+        let Some(parts) = radial_parts(law) else {
+            return Design::Drawn;
+        };
+        let parts: Vec<(Radial, Vec<(f64, f64)>)> = parts
+            .into_iter()
+            .map(|(share, radial)| {
+                let radii = radial.radius.quadrature_level(0).into_iter();
+                let radii = radii.map(|(radius, weight)| (radius, share * weight)).collect();
+                (radial, radii)
+            })
+            .collect();
+        let nodes: usize = parts.iter().map(|(_, radii)| radii.len()).sum();
+        if parts.len() > 1 && nodes > queries as usize {
+            return Design::Drawn;
+        }
+        Design::Radial { parts, directions: (queries / nodes as u32).max(1) }
+    }
 }
 
 /// Tokens drawn from one address of the random stream.
@@ -142,14 +164,7 @@ impl SampledPrompts {
         let mut lengths = lengths.to_vec();
         lengths.sort_unstable();
         lengths.dedup();
-        let design = match queries.as_radial() {
-            Some(radial) => {
-                let radii = radial.radius.quadrature_level(0);
-                let directions = (options.queries / radii.len() as u32).max(1);
-                Design::Radial { radial, radii, directions }
-            }
-            None => Design::Drawn,
-        };
+        let design = Design::new(queries.as_ref(), options.queries);
         Ok(SampledPrompts { head: head.clone(), tokens, queries, design, lengths, options })
     }
 
@@ -310,20 +325,19 @@ impl SampledPrompts {
         let mut stream = Stream::new(self.options.seed ^ QUERY_STREAM, trial, 0)
             .with_instruction_set(self.options.instruction_set);
         match &self.design {
-            Design::Radial { radial, radii, directions } => {
-                let mut normals = vec![0.0; radial.root.ncols()];
-                let mut queries = Vec::with_capacity(radii.len() * *directions as usize);
-                for &(radius, weight) in radii {
-                    for _ in 0..*directions {
-                        stream.fill_normals(&mut normals);
-                        let norm = linalg::squared_norm(&normals).sqrt().max(f64::MIN_POSITIVE);
-                        let mut query = radial.centre.clone();
-                        linalg::add_scaled(
-                            &mut query,
-                            radius / norm,
-                            &linalg::apply(radial.root.as_ref(), &normals),
-                        );
-                        queries.push((weight / f64::from(*directions), query));
+            Design::Radial { parts, directions } => {
+                let mut queries = Vec::new();
+                for (radial, radii) in parts {
+                    let mut normals = vec![0.0; radial.root.ncols()];
+                    for &(radius, weight) in radii {
+                        for _ in 0..*directions {
+                            stream.fill_normals(&mut normals);
+                            let norm = linalg::norm(&normals).max(f64::MIN_POSITIVE);
+                            let direction = linalg::apply(radial.root.as_ref(), &normals);
+                            let mut query = radial.centre.clone();
+                            linalg::add_scaled(&mut query, radius / norm, &direction);
+                            queries.push((weight / f64::from(*directions), query));
+                        }
                     }
                 }
                 Ok(queries)
