@@ -4,13 +4,13 @@ mod common;
 
 use common::{StopAfter, lengths, skew_gaussian, skew_head, skew_mixture};
 use esscher_core::attention::{Attention, Softmax};
-use esscher_core::measure::{Cube, Empirical, Gaussian, Law, Rademacher, Sphere};
+use esscher_core::measure::{Cube, Empirical, Gaussian, Law, Mixture, Rademacher, Sphere};
 use esscher_core::numerics::{InstructionSet, Stream, linalg};
 use esscher_core::prompt::{
     FinitePrompt, Precision, PromptLength, QueryAverage, SampleOptions, SampledPrompts, SampledUnit,
     SampledUnits, delta_method,
 };
-use esscher_core::{Completion, Mat, Unwatched};
+use esscher_core::{Completion, Mat, Unwatched, mat};
 use std::sync::Arc;
 
 fn options(trials: u32) -> SampleOptions {
@@ -26,13 +26,28 @@ fn simulated(prompts: &SampledPrompts) -> SampledUnit {
 /// Five standard errors of the simulation, plus the error of the coarse radius rule (1e-3).
 #[test]
 fn simulation_agrees_with_the_exact_engine_for_gaussian_and_mixture_tokens() {
-    let (head, queries) = (skew_head(), Arc::new(Gaussian::standard(2).unwrap()));
+    let (head, standard) = (skew_head(), Arc::new(Gaussian::standard(2).unwrap()));
+    // Radius nodes of both parts fit into 100 queries: the heavy tail is integrated, not drawn.
+    let off_centre = Arc::new(Gaussian::new(&[0.3, -0.5], mat![[0.4, 0.1], [0.1, 0.2]].as_ref()).unwrap());
+    let mixture: Law =
+        Arc::new(Mixture::new(vec![(0.3, standard.clone() as Law), (0.7, off_centre)]).unwrap());
     let all = lengths(&[1, 2, 7, 40, 300, 1000]);
-    for tokens in [Arc::new(skew_gaussian()) as Law, Arc::new(skew_mixture())] {
+    for (tokens, queries, count) in [
+        (Arc::new(skew_gaussian()) as Law, standard.clone() as Law, 30),
+        (Arc::new(skew_mixture()), standard, 30),
+        (Arc::new(skew_gaussian()), mixture, 100),
+    ] {
         let average = QueryAverage { directions: 16, randomisations: 4, seed: 0 };
         let exact = FinitePrompt::exact(&head, tokens.as_ref()).unwrap();
         let exact = exact.over_queries(queries.as_ref(), &all, average, &Unwatched).unwrap().deviations;
-        let prompts = SampledPrompts::new(&head, tokens, queries.clone(), &all, options(1500)).unwrap();
+        let prompts = SampledPrompts::new(
+            &head,
+            tokens,
+            queries.clone(),
+            &all,
+            SampleOptions { queries: count, ..options(1500) },
+        )
+        .unwrap();
         for (found, exact) in simulated(&prompts).lengths.iter().zip(&exact) {
             for (name, found, exact) in [
                 ("output", &found.output_error, exact.output_error),
