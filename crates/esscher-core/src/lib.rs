@@ -17,6 +17,7 @@ pub mod monitor;
 pub mod numerics;
 pub mod prompt;
 mod prompt_length;
+pub mod regression;
 pub mod softmax_weights;
 
 pub use accuracy::{Accuracy, Estimate};
