@@ -7,6 +7,7 @@ mod joint_summary;
 pub mod linalg;
 pub mod log_sum_exp;
 pub mod normal;
+mod quadratic_form;
 pub mod radius;
 pub mod sobol;
 pub mod statistics;
@@ -20,4 +21,5 @@ pub use sobol::ScrambledSobol;
 pub use stream::Stream;
 pub use vector::InstructionSet;
 
+pub(crate) use quadratic_form::QuadraticForm;
 pub(crate) use vector::{Arithmetic, Kernel, Real, Register, exp};

@@ -3,8 +3,18 @@
 //! A prompt is L examples (x, y) of one task and a query (x_q, 0); the layer is to predict the query's target.
 //! See [`LinearRegression`] for the task of the theory and [`RegressionHead`] for what is trained.
 
+mod average;
+mod block;
 mod head;
+mod infinite;
 mod linear_task;
+mod response;
+mod spectral;
 
+pub use average::{HeadGradient, PointAverage, RiskAverage};
+pub use block::{Block, BlockGradient};
 pub use head::RegressionHead;
+pub use infinite::infinite_risk;
 pub use linear_task::LinearRegression;
+pub use response::{Response, ResponseAt};
+pub use spectral::{SpectralGradient, SpectralGroup, SpectralTask};

@@ -111,7 +111,7 @@ impl Panels {
         std::array::from_fn(|i| start + 0.5 * width * (1.0 + chebyshev_angle(i).cos()))
     }
 
-    fn panel(tau: f64) -> usize {
+    pub(crate) fn panel(tau: f64) -> usize {
         let mut panels_below = 0;
         for (zone, &(start, width)) in ZONES.iter().enumerate() {
             let end = ZONES.get(zone + 1).map_or(f64::INFINITY, |next| next.0);
@@ -124,7 +124,7 @@ impl Panels {
     }
 
     /// Start and width of a panel.
-    fn span(panel: usize) -> (f64, f64) {
+    pub(crate) fn span(panel: usize) -> (f64, f64) {
         let mut panels_below = 0;
         for (zone, &(start, width)) in ZONES.iter().enumerate() {
             let end = ZONES.get(zone + 1).map_or(f64::INFINITY, |next| next.0);
