@@ -8,6 +8,7 @@ pub mod linalg;
 pub mod log_sum_exp;
 pub mod normal;
 pub mod radius;
+pub mod rosenbrock;
 pub mod sobol;
 pub mod statistics;
 pub mod stream;
