@@ -35,7 +35,7 @@ impl Settings {
     /// Tolerances below rounding can never be met, whatever the step.
     const FINEST: f64 = 1e-15;
 
-    fn check(&self) -> Result<()> {
+    pub(super) fn check(&self) -> Result<()> {
         check::positive("the absolute tolerance", self.absolute_tolerance)?;
         if !(self.relative_tolerance >= Self::FINEST && self.relative_tolerance < 1.0) {
             return Err(Error::OutOfRange {
@@ -48,7 +48,7 @@ impl Settings {
     }
 
     /// Root mean square of the error, each entry in units of what is allowed: at most 1 is accepted.
-    fn norm(&self, error: impl Iterator<Item = f64>, before: &[f64], after: &[f64]) -> f64 {
+    pub(super) fn norm(&self, error: impl Iterator<Item = f64>, before: &[f64], after: &[f64]) -> f64 {
         let mut total = 0.0;
         for ((error, left), right) in error.zip(before).zip(after) {
             let allowed = self.absolute_tolerance + self.relative_tolerance * left.abs().max(right.abs());
@@ -62,15 +62,15 @@ impl Settings {
 #[derive(Debug, Clone)]
 pub struct State {
     /// t.
-    time: f64,
+    pub(super) time: f64,
     /// y(t), as long as the slope.
-    value: Vec<f64>,
+    pub(super) value: Vec<f64>,
     /// dy/dt at t: the last stage of a step is the first of the next.
-    slope: Vec<f64>,
+    pub(super) slope: Vec<f64>,
     /// What step control proposes.
-    next_step: f64,
+    pub(super) next_step: f64,
     /// Error of the step before, for the integral part of step control.
-    previous_error: f64,
+    pub(super) previous_error: f64,
 }
 
 impl State {
@@ -171,7 +171,7 @@ pub fn init(
 }
 
 /// Compares value, slope and change of slope, each in units of what is allowed (Hairer et al., II.4).
-fn first_step(
+pub(super) fn first_step(
     settings: &Settings,
     system: &mut impl FnMut(f64, &[f64], &mut [f64]) -> Result<()>,
     time: f64,
@@ -249,12 +249,12 @@ pub fn step(
 }
 
 /// Below a few units in the last place of t a step no longer moves time as intended.
-fn resolution(time: f64) -> f64 {
+pub(super) fn resolution(time: f64) -> f64 {
     (16.0 * f64::EPSILON * time.abs()).max(1e3 * f64::MIN_POSITIVE)
 }
 
-const SAFETY: f64 = 0.9;
-const SMALLEST_FACTOR: f64 = 0.2;
+pub(super) const SAFETY: f64 = 0.9;
+pub(super) const SMALLEST_FACTOR: f64 = 0.2;
 const LARGEST_FACTOR: f64 = 10.0;
 /// Weight of the previous error; 0.04 is Hairer's value for this pair.
 const INTEGRAL: f64 = 0.04;
@@ -521,7 +521,7 @@ pub fn integrate<E>(
     Ok(solution)
 }
 
-fn check_times(start: f64, save_times: &[f64]) -> Result<()> {
+pub(super) fn check_times(start: f64, save_times: &[f64]) -> Result<()> {
     check::not_empty("the list of save times", save_times.len())?;
     check::finite_vector("save times", save_times)?;
     if save_times[0] < start {

@@ -9,6 +9,7 @@ pub mod log_sum_exp;
 pub mod normal;
 mod quadratic_form;
 pub mod radius;
+pub mod rosenbrock;
 pub mod sobol;
 pub mod statistics;
 pub mod stream;
