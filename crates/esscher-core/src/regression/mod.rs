@@ -5,16 +5,20 @@
 
 mod average;
 mod block;
+mod flow;
 mod head;
 mod infinite;
+mod landscape;
 mod linear_task;
 mod response;
 mod spectral;
 
 pub use average::{HeadGradient, PointAverage, RiskAverage};
 pub use block::{Block, BlockGradient};
+pub use flow::{FlowEnding, FlowOptions, FlowRow, Method, Trajectory, flow, flow_through};
 pub use head::RegressionHead;
 pub use infinite::infinite_risk;
+pub use landscape::{BlockLandscape, HeadLandscape, Landscape, SpectralLandscape};
 pub use linear_task::LinearRegression;
 pub use response::{Response, ResponseAt};
 pub use spectral::{SpectralGradient, SpectralGroup, SpectralTask};

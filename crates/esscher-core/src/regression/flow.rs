@@ -1,0 +1,301 @@
+//! Gradient flow on a landscape: θ′ = −∇R, from the paper's initialisation, until it stands still or something else.
+//!
+//! At finite length the valley of the infinite prompt has a slope of order 1/L along its floor: a slow drift beside
+//! fast contraction, which is stiff. [`Method::Stiff`] is the default; [`Method::Explicit`] is more accurate per
+//! unit of work where there is no drift: infinite prompts, linear attention, and short times.
+
+use super::Landscape;
+use crate::error::{Error, Result};
+use crate::monitor::Monitor;
+use crate::numerics::{check, dormand_prince, rosenbrock};
+use faer::Mat;
+use rayon::prelude::*;
+use std::fmt;
+use std::ops::ControlFlow;
+
+/// How to integrate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Method {
+    /// Dormand and Prince, orders 5 and 4: cheap steps, as short as the fastest direction asks.
+    Explicit,
+    /// RODAS, orders 4 and 3, with a Jacobian by central differences of the gradient: steps as long as the slow
+    /// directions allow.
+    Stiff,
+}
+
+/// When to end, and how accurately to get there.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct FlowOptions {
+    /// The flow ends here at the latest.
+    pub end_time: f64,
+    /// Stationary means: the gradient's norm over all entries of the layer is at most this.
+    pub stationary: f64,
+    /// Rows of the trajectory, spread evenly in ln(1 + time).
+    pub rows: usize,
+    /// Error per step relative to the size of each parameter.
+    pub tolerance: f64,
+    /// Diverged means: the norm of the parameters exceeds this.
+    pub largest: f64,
+    /// The integrator.
+    pub method: Method,
+}
+
+impl Default for FlowOptions {
+    fn default() -> Self {
+        FlowOptions {
+            end_time: 1e9,
+            stationary: 1e-9,
+            rows: 100,
+            tolerance: 1e-8,
+            largest: 1e6,
+            method: Method::Stiff,
+        }
+    }
+}
+
+/// A moment of a flow.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FlowRow {
+    /// Time.
+    pub time: f64,
+    /// Parameters, as the landscape orders them.
+    pub parameters: Vec<f64>,
+    /// Risk.
+    pub risk: f64,
+    /// Norm of the gradient.
+    pub gradient_norm: f64,
+    /// ‖scores‖² − ‖values‖², conserved on infinite prompts.
+    pub balance: f64,
+}
+
+/// Why a flow ended.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum FlowEnding {
+    /// The gradient's norm fell to the stated one.
+    Stationary {
+        /// When.
+        time: f64,
+        /// The norm there.
+        gradient_norm: f64,
+    },
+    /// The last time asked for was reached.
+    TimeReached,
+    /// The parameters grew beyond what was allowed, or the risk is not a number there.
+    Diverged {
+        /// When.
+        time: f64,
+        /// Their norm.
+        norm: f64,
+    },
+    /// The integrator could not go on: its step fell below the resolution of time.
+    Stuck {
+        /// When.
+        time: f64,
+    },
+    /// The allowance of steps is spent.
+    TooManySteps {
+        /// When.
+        time: f64,
+    },
+    /// The monitor asked to stop.
+    Stopped {
+        /// When.
+        time: f64,
+    },
+}
+
+impl fmt::Display for FlowEnding {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FlowEnding::Stationary { time, gradient_norm } => {
+                write!(formatter, "stationary at time {time:.6}: the gradient's norm is {gradient_norm:.1e}")
+            }
+            FlowEnding::TimeReached => write!(formatter, "reached the end time"),
+            FlowEnding::Diverged { time, norm } => {
+                write!(formatter, "diverged at time {time:.6}: the parameters' norm is {norm:.1e}")
+            }
+            FlowEnding::Stuck { time } => write!(
+                formatter,
+                "stuck at time {time:.6}: the step fell below the resolution of time; loosen the tolerance"
+            ),
+            FlowEnding::TooManySteps { time } => {
+                write!(formatter, "the allowance of steps was spent by time {time:.6}; use the stiff method")
+            }
+            FlowEnding::Stopped { time } => write!(formatter, "stopped by the monitor at time {time:.6}"),
+        }
+    }
+}
+
+/// A flow as far as it got: rows at the times asked for, and one where it ended.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Trajectory {
+    /// In the order of time; the last is the end.
+    pub rows: Vec<FlowRow>,
+    /// Why it ended.
+    pub ending: FlowEnding,
+    /// Accepted steps.
+    pub steps: usize,
+}
+
+impl Trajectory {
+    /// Where the flow ended.
+    pub fn last(&self) -> Result<&FlowRow> {
+        self.rows.last().ok_or(Error::Empty { what: "the rows of the trajectory" })
+    }
+}
+
+/// Runs the flow from these parameters.
+///
+/// ```
+/// use esscher_core::Unwatched;
+/// use esscher_core::regression::{FlowOptions, Response, SpectralLandscape, SpectralTask, flow};
+/// let landscape = SpectralLandscape { task: SpectralTask::isotropic(4, 0.0, 1.0)?, response: Response::infinite() };
+/// let trajectory = flow(&landscape, &[0.3, 0.6], &FlowOptions::default(), &Unwatched)?;
+/// let end = trajectory.last()?;
+/// assert!((end.parameters[0] * end.parameters[1] - 1.0).abs() < 1e-8); // A b = Σ⁻¹
+/// # Ok::<(), esscher_core::Error>(())
+/// ```
+///
+/// # Errors
+/// Options or parameters that make no sense. Divergence, or a stop, is an ending and not an error.
+pub fn flow(
+    landscape: &dyn Landscape,
+    start: &[f64],
+    options: &FlowOptions,
+    monitor: &dyn Monitor,
+) -> Result<Trajectory> {
+    options.check()?;
+    check::vector("the parameters", landscape.size(), start)?;
+    let times: Vec<f64> = (0..options.rows)
+        .map(|row| {
+            let fraction = (row + 1) as f64 / options.rows as f64;
+            if row + 1 == options.rows {
+                options.end_time
+            } else {
+                (fraction * options.end_time.ln_1p()).exp_m1()
+            }
+        })
+        .collect();
+    flow_through(landscape, start, &times, options, monitor)
+}
+
+/// The same with rows at these times (increasing, the last is the end; `end_time` and `rows` are not used).
+pub fn flow_through(
+    landscape: &dyn Landscape,
+    start: &[f64],
+    times: &[f64],
+    options: &FlowOptions,
+    monitor: &dyn Monitor,
+) -> Result<Trajectory> {
+    check::vector("the parameters", landscape.size(), start)?;
+    let first = row(landscape, 0.0, start)?;
+    if first.gradient_norm <= options.stationary {
+        let ending = FlowEnding::Stationary { time: 0.0, gradient_norm: first.gradient_norm };
+        return Ok(Trajectory { rows: vec![first], ending, steps: 0 });
+    }
+    let settings = dormand_prince::Settings {
+        relative_tolerance: options.tolerance,
+        absolute_tolerance: 1e-3 * options.tolerance,
+        max_steps: 1_000_000,
+    };
+    let downhill = |value: &[f64], slope: &mut [f64]| -> Result<()> {
+        landscape.slope(value, slope)?;
+        slope.iter_mut().for_each(|entry| *entry = -*entry);
+        Ok(())
+    };
+    let observe = |state: &dormand_prince::State| -> ControlFlow<FlowEnding> {
+        let time = state.time();
+        let (norm, gradient_norm) = (landscape.norm(state.value()), landscape.norm(state.slope()));
+        if !(norm <= options.largest) {
+            ControlFlow::Break(FlowEnding::Diverged { time, norm })
+        } else if gradient_norm <= options.stationary {
+            ControlFlow::Break(FlowEnding::Stationary { time, gradient_norm })
+        } else {
+            ControlFlow::Continue(())
+        }
+    };
+    let solution = match options.method {
+        Method::Explicit => {
+            let mut system = |_time: f64, value: &[f64], slope: &mut [f64]| downhill(value, slope);
+            let state = dormand_prince::init(&settings, &mut system, 0.0, start)?;
+            dormand_prince::integrate(&settings, &mut system, state, times, monitor, |state, _| {
+                Ok(observe(state))
+            })?
+        }
+        Method::Stiff => {
+            let mut system = |value: &[f64], slope: &mut [f64]| downhill(value, slope);
+            let mut jacobian = |value: &[f64]| curvature(landscape, value);
+            rosenbrock::integrate(
+                &settings,
+                &mut system,
+                &mut jacobian,
+                0.0,
+                start,
+                times,
+                monitor,
+                |state| Ok(observe(state)),
+            )?
+        }
+    };
+    let mut rows = vec![first];
+    for (&time, value) in solution.times.iter().zip(&solution.values) {
+        if time > 0.0 {
+            rows.push(row(landscape, time, value)?);
+        }
+    }
+    let last = &solution.last;
+    if rows.last().is_none_or(|row| row.time < last.time()) && landscape.norm(last.value()).is_finite() {
+        rows.push(row(landscape, last.time(), last.value())?);
+    }
+    use dormand_prince::Ending;
+    let ending = match solution.ending {
+        Ending::Reached => FlowEnding::TimeReached,
+        Ending::Observed(ending) => ending,
+        Ending::StepTooSmall { time, .. } => FlowEnding::Stuck { time },
+        Ending::TooManySteps { time, .. } => FlowEnding::TooManySteps { time },
+        Ending::Stopped { time } => FlowEnding::Stopped { time },
+    };
+    Ok(Trajectory { rows, ending, steps: solution.steps })
+}
+
+impl FlowOptions {
+    fn check(&self) -> Result<()> {
+        check::positive("the end time", self.end_time)?;
+        check::positive("the gradient norm called stationary", self.stationary)?;
+        check::positive("the norm called diverged", self.largest)?;
+        check::not_empty("the rows of the trajectory", self.rows)
+    }
+}
+
+fn row(landscape: &dyn Landscape, time: f64, parameters: &[f64]) -> Result<FlowRow> {
+    let mut gradient = vec![0.0; parameters.len()];
+    let risk = landscape.slope(parameters, &mut gradient)?;
+    Ok(FlowRow {
+        time,
+        parameters: parameters.to_vec(),
+        risk,
+        gradient_norm: landscape.norm(&gradient),
+        balance: landscape.balance(parameters),
+    })
+}
+
+/// The Jacobian of the flow, −∂∇R, by central differences of the gradient, its columns in parallel.
+fn curvature(landscape: &dyn Landscape, parameters: &[f64]) -> Result<Mat<f64>> {
+    let size = parameters.len();
+    let scale = parameters.iter().fold(0.0, |largest: f64, entry| largest.max(entry.abs())).max(1e-3);
+    // Gradients are good to about 1e-10 where they are tabulated: this balances that with the third derivative.
+    let step = 3e-4 * scale;
+    let columns: Vec<Vec<f64>> = (0..size)
+        .into_par_iter()
+        .map(|index| {
+            let (mut ahead, mut behind) = (vec![0.0; size], vec![0.0; size]);
+            let mut moved = parameters.to_vec();
+            moved[index] = parameters[index] + step;
+            landscape.slope(&moved, &mut ahead)?;
+            moved[index] = parameters[index] - step;
+            landscape.slope(&moved, &mut behind)?;
+            Ok(ahead.iter().zip(&behind).map(|(ahead, behind)| (behind - ahead) / (2.0 * step)).collect())
+        })
+        .collect::<Result<_>>()?;
+    Ok(Mat::from_fn(size, size, |i, j| columns[j][i]))
+}

@@ -1,0 +1,176 @@
+//! What training walks on: a risk and its gradient as functions of a list of parameters.
+
+use super::{Block, LinearRegression, RegressionHead, Response, RiskAverage, SpectralTask};
+use crate::error::Result;
+use crate::numerics::check;
+use faer::Mat;
+
+/// A risk with its gradient, for gradient flows of any parametrisation.
+///
+/// Parameters that score come first, those that read values out last. A parameter may stand for several equal
+/// entries of the layer: its `weight` is their number, and its gradient is that of one entry.
+pub trait Landscape: Sync {
+    /// Number of parameters.
+    fn size(&self) -> usize;
+
+    /// How many of them score; the others read values out.
+    fn scores(&self) -> usize;
+
+    /// How many entries of the layer parameter `index` stands for.
+    fn weight(&self, index: usize) -> f64;
+
+    /// The risk, and into `gradient` its gradient per entry.
+    fn slope(&self, parameters: &[f64], gradient: &mut [f64]) -> Result<f64>;
+
+    /// ‖scores‖² − ‖values‖²: conserved by the flow of the infinite prompt and of linear attention, where scaling
+    /// scores up and values down changes nothing. What softmax at finite length does to it is the drift.
+    fn balance(&self, parameters: &[f64]) -> f64 {
+        let part = |range: std::ops::Range<usize>| -> f64 {
+            range.map(|index| self.weight(index) * parameters[index] * parameters[index]).sum()
+        };
+        part(0..self.scores()) - part(self.scores()..parameters.len())
+    }
+
+    /// ‖a − b‖ over all entries of the layer.
+    fn distance(&self, a: &[f64], b: &[f64]) -> f64 {
+        let square = |(index, (a, b)): (usize, (&f64, &f64))| self.weight(index) * (a - b).powi(2);
+        a.iter().zip(b).enumerate().map(square).sum::<f64>().sqrt()
+    }
+
+    /// ‖gradient‖ over all entries of the layer.
+    fn norm(&self, gradient: &[f64]) -> f64 {
+        self.distance(gradient, &vec![0.0; gradient.len()])
+    }
+}
+
+/// The block form in the eigenvectors of the task: the entries of its groups, then b.
+#[derive(Debug, Clone)]
+pub struct SpectralLandscape {
+    /// The task.
+    pub task: SpectralTask,
+    /// The layer and its prompt length.
+    pub response: Response,
+}
+
+impl Landscape for SpectralLandscape {
+    fn size(&self) -> usize {
+        self.task.groups().len() + 1
+    }
+
+    fn scores(&self) -> usize {
+        self.task.groups().len()
+    }
+
+    fn weight(&self, index: usize) -> f64 {
+        self.task.groups().get(index).map_or(1.0, |group| f64::from(group.multiplicity))
+    }
+
+    fn slope(&self, parameters: &[f64], gradient: &mut [f64]) -> Result<f64> {
+        let groups = self.scores();
+        check::size("the parameters", groups + 1, parameters.len())?;
+        check::size("the gradient", groups + 1, gradient.len())?;
+        let found = self.task.risk_and_gradient(&parameters[..groups], parameters[groups], &self.response)?;
+        gradient[..groups].copy_from_slice(&found.entries);
+        gradient[groups] = found.gain;
+        Ok(found.risk)
+    }
+}
+
+/// The block form: A column by column, then b.
+#[derive(Debug, Clone)]
+pub struct BlockLandscape {
+    /// The task.
+    pub task: LinearRegression,
+    /// The layer and its prompt length.
+    pub response: Response,
+}
+
+impl BlockLandscape {
+    /// The parameters of a block.
+    pub fn parameters(block: &Block) -> Vec<f64> {
+        let mut parameters = columns(&block.matrix().to_owned());
+        parameters.push(block.gain());
+        parameters
+    }
+
+    /// The block with these parameters.
+    pub fn block(&self, parameters: &[f64]) -> Result<Block> {
+        let d = self.task.dimension();
+        check::size("the parameters", d * d + 1, parameters.len())?;
+        Block::new(Mat::from_fn(d, d, |i, j| parameters[j * d + i]).as_ref(), parameters[d * d])
+    }
+}
+
+impl Landscape for BlockLandscape {
+    fn size(&self) -> usize {
+        self.scores() + 1
+    }
+
+    fn scores(&self) -> usize {
+        self.task.dimension().pow(2)
+    }
+
+    fn weight(&self, _index: usize) -> f64 {
+        1.0
+    }
+
+    fn slope(&self, parameters: &[f64], gradient: &mut [f64]) -> Result<f64> {
+        let found = self.block(parameters)?.risk_and_gradient(&self.task, &self.response)?;
+        check::size("the gradient", self.size(), gradient.len())?;
+        gradient[..self.scores()].copy_from_slice(&columns(&found.matrix));
+        gradient[self.scores()] = found.gain;
+        Ok(found.risk)
+    }
+}
+
+/// Full matrices: U column by column, then v; the points over (w, x_q) stay fixed.
+#[derive(Debug, Clone)]
+pub struct HeadLandscape {
+    /// The task with its points.
+    pub average: RiskAverage,
+    /// The layer and its prompt length.
+    pub response: Response,
+}
+
+impl HeadLandscape {
+    /// The parameters of a head.
+    pub fn parameters(head: &RegressionHead) -> Vec<f64> {
+        let mut parameters = columns(&head.score().to_owned());
+        parameters.extend(head.value());
+        parameters
+    }
+
+    /// The head with these parameters.
+    pub fn head(&self, parameters: &[f64]) -> Result<RegressionHead> {
+        let size = self.average.task().dimension() + 1;
+        check::size("the parameters", size * (size + 1), parameters.len())?;
+        let score = Mat::from_fn(size, size, |i, j| parameters[j * size + i]);
+        RegressionHead::new(score.as_ref(), &parameters[size * size..])
+    }
+}
+
+impl Landscape for HeadLandscape {
+    fn size(&self) -> usize {
+        self.scores() + self.average.task().dimension() + 1
+    }
+
+    fn scores(&self) -> usize {
+        (self.average.task().dimension() + 1).pow(2)
+    }
+
+    fn weight(&self, _index: usize) -> f64 {
+        1.0
+    }
+
+    fn slope(&self, parameters: &[f64], gradient: &mut [f64]) -> Result<f64> {
+        let found = self.average.evaluate(&self.head(parameters)?, &self.response)?;
+        check::size("the gradient", self.size(), gradient.len())?;
+        gradient[..self.scores()].copy_from_slice(&columns(&found.score));
+        gradient[self.scores()..].copy_from_slice(&found.value);
+        Ok(found.risk.value)
+    }
+}
+
+fn columns(matrix: &Mat<f64>) -> Vec<f64> {
+    matrix.col_iter().flat_map(|column| column.iter().copied().collect::<Vec<_>>()).collect()
+}
