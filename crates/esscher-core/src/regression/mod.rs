@@ -4,7 +4,13 @@
 //! See [`LinearRegression`] for the task of the theory and [`RegressionHead`] for what is trained.
 
 mod head;
+mod high_dimensional;
+mod linear_attention;
+mod linear_flow;
 mod linear_task;
 
 pub use head::RegressionHead;
+pub use high_dimensional::HighDimensional;
+pub use linear_attention::{BlockGradient, ContextLength, InitialScale, LinearAttention};
+pub use linear_flow::{LinearBlock, LinearFlow, LinearFlowOptions, Stationary};
 pub use linear_task::LinearRegression;
