@@ -90,6 +90,21 @@ pub fn squared_frobenius(matrix: MatRef<'_, f64>) -> f64 {
     trace_of_product(matrix, matrix.transpose())
 }
 
+/// ‖M‖_F, without overflow or underflow of the squares.
+pub fn frobenius(matrix: MatRef<'_, f64>) -> f64 {
+    let largest = check::largest_entry(matrix);
+    if largest == 0.0 || !largest.is_finite() {
+        return largest;
+    }
+    let mut total = 0.0;
+    for column in 0..matrix.ncols() {
+        for row in 0..matrix.nrows() {
+            total += (matrix[(row, column)] / largest).powi(2);
+        }
+    }
+    largest * total.sqrt()
+}
+
 /// The d × d identity.
 pub fn identity(dimension: usize) -> Mat<f64> {
     Mat::identity(dimension, dimension)

@@ -22,5 +22,5 @@ pub use sobol::ScrambledSobol;
 pub use stream::Stream;
 pub use vector::InstructionSet;
 
-pub(crate) use quadratic_form::QuadraticForm;
+pub(crate) use quadratic_form::{FormNode, QuadraticForm};
 pub(crate) use vector::{Arithmetic, Kernel, Real, Register, exp};

@@ -6,7 +6,7 @@
 //! the query is x_q = SQg with g standard normal, and σ = Σ λᵢgᵢ².
 
 use super::{LinearRegression, RegressionHead, Response};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::numerics::{QuadraticForm, check, linalg};
 use faer::{Mat, MatRef};
 
@@ -39,14 +39,55 @@ pub struct BlockGradient {
     pub gain: f64,
 }
 
+fn parameters(matrix: &Mat<f64>, gain: f64) -> Vec<f64> {
+    matrix.col_iter().flat_map(|column| column.iter().copied().collect::<Vec<_>>()).chain([gain]).collect()
+}
+
+impl BlockGradient {
+    /// Into the gradient of a landscape, in the order of [`Block::parameters`]; returns the risk.
+    pub(super) fn write(&self, gradient: &mut [f64]) -> Result<f64> {
+        let mine = parameters(&self.matrix, self.gain);
+        check::size("the gradient", mine.len(), gradient.len())?;
+        gradient.copy_from_slice(&mine);
+        Ok(self.risk)
+    }
+
+    /// The Euclidean norm of the gradient in both parts together.
+    pub fn norm(&self) -> f64 {
+        self.gain.hypot(linalg::frobenius(self.matrix.as_ref()))
+    }
+}
+
 impl Block {
     /// The block A, square, and the gain b.
     pub fn new(matrix: MatRef<'_, f64>, gain: f64) -> Result<Self> {
         check::not_empty("the block A", matrix.nrows())?;
         check::size("the block A (columns)", matrix.nrows(), matrix.ncols())?;
-        check::finite_matrix("the block A", matrix)?;
+        check::finite_matrix("A", matrix)?;
         check::finite_vector("the gain b", &[gain])?;
         Ok(Block { matrix: matrix.to_owned(), gain })
+    }
+
+    /// The initialisation of the theory: A = α ΘΘᵀ, b = α, with Θ scaled such that ‖ΘΘᵀ‖_F = 1.
+    ///
+    /// Θ has d rows and any number of columns.
+    ///
+    /// # Errors
+    /// An α that is not positive and finite; a Θ that is empty, zero or not finite.
+    pub fn initial(theta: MatRef<'_, f64>, scale: f64) -> Result<Self> {
+        check::positive("the initial scale α", scale)?;
+        check::not_empty("the matrix Θ", theta.nrows().min(theta.ncols()))?;
+        check::finite_matrix("Θ", theta)?;
+        let largest = check::largest_entry(theta);
+        if largest == 0.0 {
+            let expected = "a matrix that is not zero";
+            return Err(Error::OutOfRange { what: "the largest entry of Θ", value: largest, expected });
+        }
+        let theta = Mat::from_fn(theta.nrows(), theta.ncols(), |i, j| theta[(i, j)] / largest);
+        let square = linalg::symmetric_part((&theta * theta.transpose()).as_ref());
+        let norm = linalg::frobenius(square.as_ref());
+        let matrix = Mat::from_fn(square.nrows(), square.ncols(), |i, j| square[(i, j)] / norm * scale);
+        Block::new(matrix.as_ref(), scale)
     }
 
     /// A.
@@ -59,6 +100,28 @@ impl Block {
         self.gain
     }
 
+    /// bA, the matrix that predicts: the argument of [`LinearAttention::risk`](super::LinearAttention::risk).
+    pub fn product(&self) -> Result<Mat<f64>> {
+        check::finite_matrix_result("the product bA", &self.matrix * faer::Scale(self.gain))
+    }
+
+    /// ‖A‖²_F − b²: the same at all times of the flow, and 0 at the [`initial`](Self::initial) block.
+    pub fn conserved(&self) -> Result<f64> {
+        let (norm, gain) = (linalg::frobenius(self.matrix.as_ref()), self.gain.abs());
+        check::finite_number("the conserved quantity", (norm - gain) * (norm + gain))
+    }
+
+    /// A column by column, then b.
+    pub(super) fn parameters(&self) -> Vec<f64> {
+        parameters(&self.matrix, self.gain)
+    }
+
+    pub(super) fn from_parameters(dimension: usize, parameters: &[f64]) -> Result<Self> {
+        check::size("the parameters", dimension * dimension + 1, parameters.len())?;
+        let (matrix, gain) = parameters.split_at(dimension * dimension);
+        Block::new(MatRef::from_column_major_slice(matrix, dimension, dimension), gain[0])
+    }
+
     /// As a head with full matrices.
     pub fn head(&self) -> Result<RegressionHead> {
         RegressionHead::block(self.matrix(), self.gain)
@@ -68,7 +131,7 @@ impl Block {
     pub fn risk(&self, task: &LinearRegression, response: &Response) -> Result<f64> {
         let forms = Forms::new(self, task)?;
         let mut finite = 0.0;
-        for node in forms.law.nodes(false) {
+        for node in response.nodes(&forms.law, false) {
             let at = response.at(node.q)?;
             finite += 0.5 * forms.total_noise * at.spread * node.weight;
             for (i, weight) in node.single.iter().enumerate() {
@@ -89,7 +152,7 @@ impl Block {
         // E e₁ gᵢ², E e₂ gᵢ², and E F g gᵀ with F the derivative of the integrand in σ.
         let (mut first, mut second) = (vec![0.0; dimension], vec![0.0; dimension]);
         let mut sigma_part = Mat::<f64>::zeros(dimension, dimension);
-        for node in forms.law.nodes(true) {
+        for node in response.nodes(&forms.law, true) {
             let at = response.at(node.q)?;
             finite += 0.5 * forms.total_noise * at.spread * node.weight;
             // Half of M₂ C₂′ − 2 M₁ C₁′, entry by entry.

@@ -88,16 +88,12 @@ pub struct BlockLandscape {
 impl BlockLandscape {
     /// The parameters of a block.
     pub fn parameters(block: &Block) -> Vec<f64> {
-        let mut parameters = columns(&block.matrix().to_owned());
-        parameters.push(block.gain());
-        parameters
+        block.parameters()
     }
 
     /// The block with these parameters.
     pub fn block(&self, parameters: &[f64]) -> Result<Block> {
-        let d = self.task.dimension();
-        check::size("the parameters", d * d + 1, parameters.len())?;
-        Block::new(Mat::from_fn(d, d, |i, j| parameters[j * d + i]).as_ref(), parameters[d * d])
+        Block::from_parameters(self.task.dimension(), parameters)
     }
 }
 
@@ -115,11 +111,7 @@ impl Landscape for BlockLandscape {
     }
 
     fn slope(&self, parameters: &[f64], gradient: &mut [f64]) -> Result<f64> {
-        let found = self.block(parameters)?.risk_and_gradient(&self.task, &self.response)?;
-        check::size("the gradient", self.size(), gradient.len())?;
-        gradient[..self.scores()].copy_from_slice(&columns(&found.matrix));
-        gradient[self.scores()] = found.gain;
-        Ok(found.risk)
+        self.block(parameters)?.risk_and_gradient(&self.task, &self.response)?.write(gradient)
     }
 }
 

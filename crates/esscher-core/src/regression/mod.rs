@@ -5,20 +5,26 @@
 
 mod average;
 mod block;
+mod covariates;
 mod flow;
 mod head;
+mod high_dimensional;
 mod infinite;
 mod landscape;
+mod linear_attention;
 mod linear_task;
 mod response;
 mod spectral;
 
 pub use average::{HeadGradient, PointAverage, RiskAverage};
 pub use block::{Block, BlockGradient};
+pub use covariates::{DrawnCovariates, DrawnLandscape};
 pub use flow::{FlowEnding, FlowOptions, FlowRow, Method, Trajectory, flow, flow_through};
 pub use head::RegressionHead;
+pub use high_dimensional::HighDimensional;
 pub use infinite::infinite_risk;
 pub use landscape::{BlockLandscape, HeadLandscape, Landscape, SpectralLandscape};
+pub use linear_attention::{ContextLength, InitialScale, LinearAttention};
 pub use linear_task::LinearRegression;
 pub use response::{Response, ResponseAt};
 pub use spectral::{SpectralGradient, SpectralGroup, SpectralTask};

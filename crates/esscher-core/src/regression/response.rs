@@ -12,6 +12,7 @@
 //! so that risks, gradients and flows are written once, for all layers and all lengths.
 
 use crate::error::{Error, Result};
+use crate::numerics::{FormNode, QuadraticForm};
 use crate::prompt::PromptLength;
 use crate::softmax_weights::{MAX_SCORE_DEVIATION, NODES, Panels, WeightMoments};
 use std::fmt;
@@ -67,6 +68,16 @@ impl Response {
             Kind::Infinite => None,
             Kind::Softmax(table) => Some(table.length),
             Kind::Linear(length) => Some(*length),
+        }
+    }
+
+    /// Nodes that integrate these functions against the law of a quadratic form; `pairs` for gradients.
+    ///
+    /// On infinite prompts and for linear attention only E D needs the law at all, and D is linear in σ.
+    pub(super) fn nodes(&self, law: &QuadraticForm, pairs: bool) -> Vec<FormNode> {
+        match self.0 {
+            Kind::Infinite | Kind::Linear(_) => vec![law.mean_node()],
+            Kind::Softmax(_) => law.nodes(pairs),
         }
     }
 
