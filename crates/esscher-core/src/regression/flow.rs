@@ -7,8 +7,9 @@
 use super::Landscape;
 use crate::error::{Error, Result};
 use crate::monitor::Monitor;
-use crate::numerics::{check, dormand_prince, rosenbrock};
+use crate::numerics::{check, dormand_prince, linalg, rosenbrock};
 use faer::Mat;
+use faer::linalg::solvers::Solve;
 use rayon::prelude::*;
 use std::fmt;
 use std::ops::ControlFlow;
@@ -271,6 +272,39 @@ pub fn flow_through(
         Ending::Stopped { time } => FlowEnding::Stopped { time },
     };
     Ok(Trajectory { rows, ending, steps: solution.steps })
+}
+
+/// The stationary point next to a guess, by Newton's method; none if the steps leave the guess's neighbourhood, do
+/// not settle, or end where the risk has no minimum.
+///
+/// For following a limit through neighbouring lengths: a flow decides which valley, this only where its floor is.
+pub fn settle(landscape: &dyn Landscape, guess: &[f64], stationary: f64) -> Result<Option<Vec<f64>>> {
+    check::vector("the parameters", landscape.size(), guess)?;
+    let mut value = guess.to_vec();
+    let mut gradient = vec![0.0; guess.len()];
+    for _ in 0..20 {
+        landscape.slope(&value, &mut gradient)?;
+        let hessian = curvature(landscape, &value)? * faer::Scale(-1.0);
+        if landscape.norm(&gradient) <= stationary {
+            // ∇² of the layer is symmetric after scaling by the weights; a minimum has no negative direction.
+            let scaled = Mat::from_fn(guess.len(), guess.len(), |i, j| {
+                hessian[(i, j)] * (landscape.weight(i) / landscape.weight(j)).sqrt()
+            });
+            let symmetric = linalg::symmetric_part(scaled.as_ref());
+            let lowest = linalg::SymmetricEigen::new("the curvature", symmetric.as_ref())?.values[0];
+            return Ok((lowest > 0.0).then_some(value));
+        }
+        let right = Mat::from_fn(guess.len(), 1, |i, _| gradient[i]);
+        let step = hessian.partial_piv_lu().solve(&right);
+        for (i, entry) in value.iter_mut().enumerate() {
+            *entry -= step[(i, 0)];
+        }
+        let size = landscape.norm(guess);
+        if !(landscape.distance(&value, guess) <= 0.5 * size) {
+            return Ok(None);
+        }
+    }
+    Ok(None)
 }
 
 impl FlowOptions {

@@ -173,6 +173,63 @@ impl SpectralTask {
         Block::new((scaled * vectors.transpose()).as_ref(), gain)
     }
 
+    /// The coefficient of 1/L in the risk of softmax at long prompts; none where it is infinite (2λᵢ ≥ 1 for some
+    /// λᵢ = entryᵢ²sᵢs_qᵢ), where the risk approaches its limit more slowly than 1/L.
+    pub fn first_order(&self, entries: &[f64], gain: f64) -> Result<Option<f64>> {
+        check::vector("the entries of the block", self.groups.len(), entries)?;
+        let mut log = 0.0;
+        let mut forms = 0.0;
+        let mut trace = 0.0;
+        for (group, entry) in self.groups.iter().zip(entries) {
+            let SpectralGroup { eigenvalue: s, query_eigenvalue: query, multiplicity } = *group;
+            let (m, rest) = (f64::from(multiplicity), 1.0 - 2.0 * entry * entry * s * query);
+            if rest <= 0.0 {
+                return Ok(None);
+            }
+            log -= 0.5 * m * rest.ln();
+            let along = gain * s * entry;
+            forms += m * self.prior_scale * query * along * (1.0 - 0.5 * along) / rest;
+            trace += m * s;
+        }
+        let noise = 0.5 * gain * gain * (self.prior_scale * trace + self.noise);
+        Ok(Some(check::finite_number("the first-order coefficient", log.exp() * (noise + forms))?))
+    }
+
+    /// The floor of the infinite prompt's valley, bΣA = I, at gain b: the entries 1/(b sᵢ).
+    pub fn valley(&self, gain: f64) -> Result<Vec<f64>> {
+        check::positive("the gain b", gain)?;
+        Ok(self.groups.iter().map(|group| 1.0 / (gain * group.eigenvalue)).collect())
+    }
+
+    /// Where the flow of the infinite prompt ends from a start with ‖A‖²_F − b² = `conserved` and b > 0:
+    /// bΣA = I with b⁴ + C b² = tr Σ⁻².
+    pub fn infinite_limit(&self, conserved: f64) -> Result<(Vec<f64>, f64)> {
+        check::finite_vector("the conserved quantity", &[conserved])?;
+        let inverse = |group: &SpectralGroup| f64::from(group.multiplicity) / group.eigenvalue.powi(2);
+        let squares: f64 = self.groups.iter().map(inverse).sum();
+        let root = conserved.hypot(2.0 * squares.sqrt());
+        let square =
+            if conserved > 0.0 { 2.0 * squares / (conserved + root) } else { 0.5 * (root - conserved) };
+        let gain = check::finite_number("the limit of the flow", square.sqrt())?;
+        Ok((self.valley(gain)?, gain))
+    }
+
+    /// The paper's initialisation with ΘΘᵀ proportional to the identity: every entry α/√d, b = α.
+    ///
+    /// # Errors
+    /// An α that is not positive and finite.
+    pub fn initial(&self, scale: f64) -> Result<Vec<f64>> {
+        check::positive("the initial scale α", scale)?;
+        let entry = scale / (self.dimension() as f64).sqrt();
+        Ok(self.groups.iter().map(|_| entry).chain([scale]).collect())
+    }
+
+    /// √2/(d^{1/4}‖Σ‖): the paper's theorem is proved for α below this; beyond, flows run and usually converge.
+    pub fn proved_scale(&self) -> f64 {
+        let largest = self.groups.iter().map(|group| group.eigenvalue).fold(0.0, f64::max);
+        2f64.sqrt() / (self.dimension() as f64).powf(0.25) / largest
+    }
+
     /// The risk of A = Σ entryᵢ (projection on group i) and gain b, with its gradient.
     pub fn risk_and_gradient(
         &self,

@@ -1,0 +1,291 @@
+//! Training, measured: stability in L, the horizon of the in-context theorem, the drift, limits and refusals.
+
+mod common;
+
+use common::length;
+use esscher_core::concentration::{Dependence, RatePoint, local_slopes, rate_fit};
+use esscher_core::measure::{Cube, Law, Rademacher};
+use esscher_core::numerics::dormand_prince;
+use esscher_core::regression::{
+    Block, BlockLandscape, DrawnCovariates, FlowEnding, FlowOptions, Landscape, LinearRegression, Method,
+    Response, SpectralLandscape, SpectralTask, flow, flow_through, training_horizon,
+};
+use esscher_core::{Unwatched, mat};
+use std::sync::Arc;
+
+const TIMES: [f64; 12] = [0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 15.0, 20.0];
+
+fn isotropic(dimension: u32, noise: f64, response: Response) -> SpectralLandscape {
+    SpectralLandscape { task: SpectralTask::isotropic(dimension, noise, 1.0).unwrap(), response }
+}
+
+/// sup over the times of |θ_L(t) − θ_∞(t)|.
+fn largest_distance(
+    finite: &dyn Landscape,
+    infinite: &dyn Landscape,
+    start: &[f64],
+    options: &FlowOptions,
+) -> f64 {
+    let run = |landscape| flow_through(landscape, start, &TIMES, options, &Unwatched).unwrap().rows;
+    let (finite_rows, infinite_rows) = (run(finite), run(infinite));
+    assert_eq!(finite_rows.len(), infinite_rows.len());
+    let distance = |(a, b): (&_, &_)| {
+        let (a, b): (&esscher_core::regression::FlowRow, &esscher_core::regression::FlowRow) = (a, b);
+        finite.distance(&a.parameters, &b.parameters)
+    };
+    finite_rows.iter().zip(&infinite_rows).map(distance).fold(0.0, f64::max)
+}
+
+#[test]
+fn the_infinite_flow_reaches_its_limit() {
+    let task =
+        LinearRegression::new(mat![[0.5, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 2.0]].as_ref()).unwrap();
+    let (spectral, _) = SpectralTask::new(&task).unwrap();
+    let landscape = SpectralLandscape { task: spectral.clone(), response: Response::infinite() };
+    let start = spectral.initial(0.6).unwrap();
+    let trajectory = flow(&landscape, &start, &FlowOptions::without_drift(), &Unwatched).unwrap();
+    assert!(matches!(trajectory.ending, FlowEnding::Stationary { .. }), "{}", trajectory.ending);
+    let (entries, gain) = spectral.infinite_limit(0.0).unwrap();
+    let last = trajectory.last().unwrap();
+    for (found, expected) in last.parameters.iter().zip(entries.iter().chain([&gain])) {
+        assert!((found - expected).abs() < 1e-8, "{found} {expected}");
+    }
+    // The values printed in the theory, half a unit of their last digit.
+    for (found, printed) in last.parameters.iter().zip([1.3212657, 0.6606329, 0.3303164, 1.51370005]) {
+        assert!((found - printed).abs() < 6e-8, "{found} {printed}");
+    }
+    assert!(trajectory.rows.iter().all(|row| row.balance.abs() < 1e-9));
+    assert!(trajectory.rows.windows(2).all(|pair| pair[1].risk <= pair[0].risk + 1e-14));
+}
+
+/// Exact for Gaussian tokens: the distance between trajectories falls at a rate that grows towards 1 with L, sooner where
+/// scores are moderate (at the limit 2λ = 2/√d).
+#[test]
+fn trajectories_approach_the_infinite_one_as_prompts_grow() {
+    let options = FlowOptions { tolerance: 1e-9, stationary: 1e-14, ..FlowOptions::without_drift() };
+    for (dimension, last_rate) in [(2, 0.45), (6, 0.8), (20, 0.95)] {
+        let start = SpectralTask::isotropic(dimension, 0.1, 1.0).unwrap().initial(0.5).unwrap();
+        let infinite = isotropic(dimension, 0.1, Response::infinite());
+        let points: Vec<RatePoint> = [1_000, 100_000, 10_000_000, 1_000_000_000]
+            .map(|tokens| {
+                let finite = isotropic(dimension, 0.1, Response::softmax(length(tokens)));
+                let value = largest_distance(&finite, &infinite, &start, &options);
+                // Both flows are integrated to 1e-9 of their size per step.
+                RatePoint { length: length(tokens), value, absolute_error: 1e-8 }
+            })
+            .to_vec();
+        let slopes = local_slopes(&points, Dependence::Independent).unwrap();
+        for (point, slope) in points[1..].iter().zip(&slopes) {
+            println!(
+                "d = {dimension}, L = {}: {:.3e}, local rate {:.3}",
+                point.length.get(),
+                point.value,
+                slope.slope
+            );
+        }
+        assert!(slopes.windows(2).all(|pair| pair[1].slope > pair[0].slope - 0.01), "d = {dimension}");
+        assert!(slopes[2].slope > last_rate && slopes[2].slope < 1.01, "d = {dimension}");
+    }
+}
+
+/// Rademacher and cube covariates, on fixed draws that all lengths share: the same fall, sampled.
+#[test]
+fn sub_gaussian_trajectories_approach_theirs_too() {
+    let laws: [(&str, Law); 2] =
+        [("Rademacher", Arc::new(Rademacher::new(2).unwrap())), ("cube", Arc::new(Cube::new(2).unwrap()))];
+    let options =
+        FlowOptions { method: Method::Explicit, tolerance: 1e-6, stationary: 1e-12, ..Default::default() };
+    for (name, law) in laws {
+        // Four sets of draws: their spread is the error of each distance.
+        let sets: Vec<DrawnCovariates> = (0..4)
+            .map(|seed| DrawnCovariates::new(law.clone(), 0.1, 1.0, 192, length(1000), seed).unwrap())
+            .collect();
+        let block = Block::initial(mat![[1.0, 0.0], [0.0, 1.0]].as_ref(), 0.7).unwrap();
+        let start = BlockLandscape::parameters(&block);
+        let points: Vec<RatePoint> = [30, 100, 300, 1000]
+            .map(|tokens| {
+                let distances: Vec<f64> = sets
+                    .iter()
+                    .map(|draws| {
+                        let finite = draws.landscape(Some(length(tokens))).unwrap();
+                        let infinite = draws.landscape(None).unwrap();
+                        largest_distance(&finite, &infinite, &start, &options)
+                    })
+                    .collect();
+                let mean = distances.iter().sum::<f64>() / 4.0;
+                let spread = distances.iter().map(|distance| (distance - mean).powi(2)).sum::<f64>() / 3.0;
+                println!("{name}, L = {tokens}: {mean:.4} ± {:.4}", (spread / 4.0).sqrt());
+                RatePoint { length: length(tokens), value: mean, absolute_error: (spread / 4.0).sqrt() }
+            })
+            .to_vec();
+        assert!(points.windows(2).all(|pair| pair[1].value < pair[0].value), "{name}: {points:?}");
+        let fit = rate_fit(&points, Dependence::Independent, 0.95).unwrap();
+        println!(
+            "{name}: rate {:.3} in [{:.3}, {:.3}]",
+            fit.exponent, fit.interval.lower, fit.interval.upper
+        );
+        // Any fall is the theorem; a draw's own noise falls like 1/√L, the bias of the risk like 1/L.
+        assert!(fit.interval.lower > 0.3, "{name}: {fit:?}");
+    }
+}
+
+/// Gradients on drawn covariates against differences, and against the exact engine for Gaussian covariates.
+#[test]
+fn drawn_landscapes_have_right_gradients_and_the_exact_mean() {
+    let block = Block::new(mat![[0.5, -0.2], [0.3, 0.6]].as_ref(), 1.3).unwrap();
+    let parameters = BlockLandscape::parameters(&block);
+    let laws: [Law; 2] =
+        [Arc::new(Cube::new(2).unwrap()), Arc::new(esscher_core::measure::Gaussian::standard(2).unwrap())];
+    for law in laws {
+        let draws = DrawnCovariates::new(law, 0.3, 1.2, 64, length(20), 3).unwrap();
+        for tokens in [Some(length(1)), Some(length(7)), Some(length(20)), None] {
+            let landscape = draws.landscape(tokens).unwrap();
+            let mut gradient = vec![0.0; 5];
+            landscape.slope(&parameters, &mut gradient).unwrap();
+            for index in 0..5 {
+                let moved = |by: f64| {
+                    let mut moved = parameters.clone();
+                    moved[index] += by;
+                    landscape.slope(&moved, &mut [0.0; 5]).unwrap()
+                };
+                let difference = (moved(1e-5) - moved(-1e-5)) / 2e-5;
+                // Central differences: step² and rounding/step, both about 1e-10.
+                assert!((gradient[index] - difference).abs() < 1e-8, "{tokens:?}: {gradient:?} {difference}");
+            }
+        }
+    }
+    let task = LinearRegression::isotropic(2).unwrap().with_noise(0.3).unwrap();
+    let exact = block.risk(&task, &Response::softmax(length(20))).unwrap();
+    let law: Law = Arc::new(esscher_core::measure::Gaussian::standard(2).unwrap());
+    let risks: Vec<f64> = (0..16)
+        .map(|seed| {
+            let draws = DrawnCovariates::new(law.clone(), 0.3, 1.0, 500, length(20), seed).unwrap();
+            draws.landscape(Some(length(20))).unwrap().risk_and_gradient(&block).unwrap().risk
+        })
+        .collect();
+    let mean = risks.iter().sum::<f64>() / 16.0;
+    let error = (risks.iter().map(|risk| (risk - mean).powi(2)).sum::<f64>() / 15.0 / 16.0).sqrt();
+    assert!((mean - exact).abs() < 5.0 * error, "{mean} ± {error}, {exact}");
+}
+
+/// Coefficients of 1/L printed in the theory, three figures after the point, and where there is none.
+#[test]
+fn first_orders_are_those_of_the_theory() {
+    let task = SpectralTask::isotropic(6, 0.5, 1.0).unwrap();
+    for (entry, gain, printed) in [(0.25, 4.0, 82.739), (0.3, 3.0, 59.619), (0.2, 4.0, 70.799)] {
+        let found = task.first_order(&[entry], gain).unwrap().unwrap();
+        assert!((found - printed).abs() < 5e-4, "{found} {printed}");
+    }
+    // At the limit of the infinite flow with Σ = I: 2ω² = 2/√d, finite from d = 5 on.
+    for (dimension, finite) in [(2, false), (3, false), (5, true), (20, true)] {
+        let task = SpectralTask::isotropic(dimension, 0.5, 1.0).unwrap();
+        let (entries, gain) = task.infinite_limit(0.0).unwrap();
+        assert_eq!(task.first_order(&entries, gain).unwrap().is_some(), finite);
+    }
+}
+
+/// Along the valley bΣA = I the infinite risk is flat and the coefficient of 1/L is not: training at length L should
+/// move by db/dt = −R₁′(b)/(L |θ′(b)|²), θ(b) = (1/(bs), b). The exact flow does, the better the longer the prompt.
+#[test]
+fn training_drifts_along_the_valley_in_time_proportional_to_the_length() {
+    let task = SpectralTask::isotropic(6, 0.5, 1.0).unwrap();
+    // The infinite flow ends at b = 1.565, where second orders still matter; further on the first alone counts.
+    let gain = 2.2;
+    let start = [task.valley(gain).unwrap()[0], gain];
+    let coefficient = |gain: f64| task.first_order(&task.valley(gain).unwrap(), gain).unwrap().unwrap();
+    let mut slow = |_time: f64, gain: &[f64], slope: &mut [f64]| {
+        let step = 1e-4 * gain[0];
+        let steepness = (coefficient(gain[0] + step) - coefficient(gain[0] - step)) / (2.0 * step);
+        slope[0] = -steepness / (1.0 + 6.0 / gain[0].powi(4));
+        Ok(())
+    };
+    // In units of L.
+    let times = [0.003, 0.01, 0.03, 0.1, 0.3, 1.0];
+    let settings = dormand_prince::Settings::default();
+    let state = dormand_prince::init(&settings, &mut slow, 0.0, &[gain]).unwrap();
+    let predicted = dormand_prince::integrate(
+        &settings,
+        &mut slow,
+        state,
+        &times,
+        &Unwatched,
+        dormand_prince::unobserved,
+    )
+    .unwrap()
+    .values;
+    assert!((predicted[5][0] / gain - 1.0).abs() > 0.1, "there is a drift to see: {gain} {predicted:?}");
+    let mut last_gap = f64::INFINITY;
+    for tokens in [10_000u64, 100_000, 1_000_000] {
+        let landscape = isotropic(6, 0.5, Response::softmax(length(tokens)));
+        let real_times = times.map(|time| time * tokens as f64);
+        let options = FlowOptions { stationary: 1e-15, tolerance: 1e-7, ..FlowOptions::default() };
+        let rows = flow_through(&landscape, &start, &real_times, &options, &Unwatched).unwrap().rows;
+        let gap = rows[1..]
+            .iter()
+            .zip(&predicted)
+            .map(|(row, predicted)| (row.parameters[1] - predicted[0]).abs())
+            .fold(0.0, f64::max);
+        println!(
+            "L = {tokens}: b from {gain:.4} to {:.4}, predicted {:.4}, largest gap {gap:.1e}",
+            rows[6].parameters[1], predicted[5][0]
+        );
+        assert!(gap < 0.2 * last_gap, "{gap} {last_gap}");
+        last_gap = gap;
+    }
+    assert!(last_gap < 2e-3);
+}
+
+/// L(ε) for ε = 0.3 and 0.1 in two dimensions: `examples/training_horizons.rs` prints the whole table.
+#[test]
+fn the_in_context_theorem_has_its_horizon() {
+    let mut last = 0;
+    for excess in [0.3, 0.1] {
+        let task = SpectralTask::isotropic(5, 0.1, 1.0).unwrap();
+        let found = training_horizon(&task, 0.5, excess, &Unwatched).unwrap();
+        let tokens = found.length().unwrap().get();
+        println!("d = 5, ε = {excess}: L = {tokens}");
+        assert!(tokens > last);
+        last = tokens;
+        // Flows on both sides of the answer, from the start of the theorem.
+        for (tokens, reached) in [(tokens, true), (tokens - 1, false)] {
+            let landscape = isotropic(5, 0.1, Response::softmax(length(tokens)));
+            let start = landscape.task.initial(0.5).unwrap();
+            let trajectory = flow(
+                &landscape,
+                &start,
+                &FlowOptions { end_time: 1e12, ..FlowOptions::default() },
+                &Unwatched,
+            )
+            .unwrap();
+            assert!(matches!(trajectory.ending, FlowEnding::Stationary { .. }));
+            let above = trajectory.last().unwrap().risk - landscape.task.noise_floor();
+            assert_eq!(above <= excess, reached, "{tokens}: {above}");
+        }
+    }
+}
+
+#[test]
+fn refusals_are_errors_and_divergence_is_named() {
+    let task = SpectralTask::isotropic(3, 0.1, 1.0).unwrap();
+    for scale in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+        assert!(task.initial(scale).is_err());
+    }
+    assert!(SpectralTask::isotropic(0, 0.1, 1.0).is_err());
+    assert!(LinearRegression::isotropic(0).is_err());
+    assert!(LinearRegression::new(mat![[1.0, 2.0], [2.0, 1.0]].as_ref()).is_err());
+    assert!(LinearRegression::new(mat![[1.0, 0.0], [0.0, f64::NAN]].as_ref()).is_err());
+    // α far outside the theorem's range runs and says so.
+    assert!(3.0 > task.proved_scale());
+    let landscape = SpectralLandscape { task: task.clone(), response: Response::softmax(length(100)) };
+    let outside = flow(&landscape, &task.initial(3.0).unwrap(), &FlowOptions::default(), &Unwatched).unwrap();
+    assert!(outside.rows.iter().all(|row| row.risk.is_finite()));
+    println!("α = 3: {}", outside.ending);
+    // A limit on the parameters turns growth into a named ending.
+    let options = FlowOptions { largest: 1.0, ..FlowOptions::default() };
+    let stopped = flow(&landscape, &task.initial(0.5).unwrap(), &options, &Unwatched).unwrap();
+    assert!(matches!(stopped.ending, FlowEnding::Diverged { .. }), "{}", stopped.ending);
+    assert!(stopped.rows.iter().all(|row| row.risk.is_finite()));
+    // Scores beyond what can be computed are an error, not a number.
+    assert!(task.risk_and_gradient(&[1e200], 1.0, &landscape.response).is_err());
+    assert!(task.risk_and_gradient(&[f64::NAN], 1.0, &landscape.response).is_err());
+}
