@@ -7,12 +7,15 @@
 //! The forms used here, chosen so that nothing cancels, are derived in `derivation.md` beside this file.
 
 mod moments;
+mod opposite;
+mod pair_integral;
 mod prompt_integral;
 mod shrinkage;
 mod sites;
 mod table;
 
 pub use moments::{MAX_SCORE_DEVIATION, RELATIVE_TOLERANCE, WeightMoments};
+pub use opposite::OppositePair;
 pub use shrinkage::Shrinkage;
 pub use table::MomentTable;
 
