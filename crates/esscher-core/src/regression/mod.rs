@@ -3,8 +3,14 @@
 //! A prompt is L examples (x, y) of one task and a query (x_q, 0); the layer is to predict the query's target.
 //! See [`LinearRegression`] for the task of the theory and [`RegressionHead`] for what is trained.
 
+mod attend;
 mod head;
+mod layer;
 mod linear_task;
+mod simulation;
+pub mod tasks;
 
 pub use head::RegressionHead;
+pub use layer::{AttentionKind, RegressionLayer};
 pub use linear_task::LinearRegression;
+pub use simulation::{GradientMoments, RiskOptions, RiskSimulation, RiskUnits, SimulatedRisk};
