@@ -4,12 +4,19 @@
 //! See [`LinearRegression`] for the task of the theory and [`RegressionHead`] for what is trained.
 
 mod attend;
+pub mod authors;
+mod baselines;
+mod descent;
 mod head;
 mod layer;
 mod linear_task;
 mod simulation;
 pub mod tasks;
 
+pub use baselines::{Baseline, baseline_risks, bayes_at_length};
+pub use descent::{
+    Descent, DescentOptions, DescentRow, DescentRun, DescentState, DescentStop, Loss, Optimiser,
+};
 pub use head::RegressionHead;
 pub use layer::{AttentionKind, RegressionLayer};
 pub use linear_task::LinearRegression;

@@ -41,7 +41,7 @@
 //! ```
 
 mod classification;
-mod design;
+pub(crate) mod design;
 mod generalised;
 mod linear;
 mod sparse;
@@ -122,6 +122,7 @@ impl PromptDraw {
         self.tokens.resize(length * (dimension + 1), 0.0);
         self.query.resize(dimension + 1, 0.0);
         self.query[dimension] = 0.0;
+        self.hidden.clear();
         self.hidden.resize(dimension, 0.0);
         Ok(())
     }
