@@ -175,8 +175,8 @@ pub enum DescentStop {
     Diverged {
         /// Steps taken before.
         step: u32,
-        /// The last loss that was a number: of the bad batch if that is one, else the smoothed loss before it.
-        loss: f64,
+        /// The loss of the bad batch if that is a number, else the smoothed loss before it; none if there was none.
+        loss: Option<f64>,
     },
     /// The monitor asked to stop after `step` steps: resume from the state.
     Stopped {
@@ -281,16 +281,15 @@ impl Descent {
                 return Ok(DescentRun { state, stop });
             }
             let loss = batch.run(self, &layer, state.step)?;
-            let Some(loss) = self.advance(&mut state, loss, &batch.gradient) else {
-                let last = if loss.value.is_finite() { Some(loss.value) } else { state.smoothed_loss };
-                // Without a single sound batch there is only the loss of predicting zero to tell.
-                let stop = DescentStop::Diverged { step: state.step, loss: last.unwrap_or(f64::MAX) };
+            if !self.advance(&mut state, &mut layer, loss, &batch.gradient) {
+                let loss = Some(loss.value).filter(|loss| loss.is_finite()).or(state.smoothed_loss);
+                let stop = DescentStop::Diverged { step: state.step, loss };
                 return Ok(DescentRun { state, stop });
-            };
+            }
             let weight = self.options.smoothing;
-            state.smoothed_loss = Some(state.smoothed_loss.map_or(loss, |old| old + weight * (loss - old)));
+            state.smoothed_loss =
+                Some(state.smoothed_loss.map_or(loss.value, |old| old + weight * (loss.value - old)));
             state.step += 1;
-            layer.set_parameters(&state.parameters);
             self.record(&mut state);
             if state.step.is_multiple_of(STEPS_PER_REPORT) || state.step == self.options.steps {
                 monitor.progress(state.step as usize, self.options.steps as usize);
@@ -325,44 +324,42 @@ impl Descent {
         }
     }
 
-    /// One step of the optimiser; nothing moves and `None` comes back if the step makes no sense.
-    fn advance(&self, state: &mut DescentState, loss: BatchLoss, gradient: &[f64]) -> Option<f64> {
-        let bounded = if loss.of_zero > 0.0 { loss.value <= DIVERGED * loss.of_zero } else { true };
-        if !(loss.value.is_finite() && bounded && gradient.iter().all(|entry| entry.is_finite())) {
-            return None;
+    /// One step of the optimiser on state and layer; nothing moves and `false` comes back if it makes no sense.
+    fn advance(
+        &self,
+        state: &mut DescentState,
+        layer: &mut RegressionLayer,
+        loss: BatchLoss,
+        gradient: &[f64],
+    ) -> bool {
+        let bounded = !(loss.of_zero > 0.0) || loss.value <= DIVERGED * loss.of_zero;
+        if !(loss.value.is_finite() && bounded) {
+            return false;
         }
+        let mut parameters = state.parameters.clone();
+        let (mut first, mut second) = (state.first_moment.clone(), state.second_moment.clone());
         match self.options.optimiser {
-            Optimiser::Sgd { rate } => {
-                let next = |(parameter, slope): (&f64, &f64)| parameter - rate * slope;
-                if !state.parameters.iter().zip(gradient).map(next).all(f64::is_finite) {
-                    return None;
-                }
-                linalg::add_scaled(&mut state.parameters, -rate, gradient);
-            }
+            Optimiser::Sgd { rate } => linalg::add_scaled(&mut parameters, -rate, gradient),
             Optimiser::Adam { rate, first_decay, second_decay, floor } => {
                 let power = f64::from(state.step) + 1.0;
                 let first_share = 1.0 - first_decay.powf(power);
                 let second_share = 1.0 - second_decay.powf(power);
-                // A square that overflows must not leave an infinite moment behind.
-                if gradient.iter().any(|slope| !(slope * slope).is_finite()) {
-                    return None;
-                }
                 for (index, slope) in gradient.iter().enumerate() {
-                    let first = &mut state.first_moment[index];
-                    let second = &mut state.second_moment[index];
-                    *first = first_decay * *first + (1.0 - first_decay) * slope;
-                    *second = second_decay * *second + (1.0 - second_decay) * slope * slope;
-                    let size = (*second / second_share).sqrt() + floor;
-                    // |first| / size is bounded, so the parameter stays finite unless the rate is absurd.
-                    let next = state.parameters[index] - rate * (*first / first_share) / size;
-                    if !next.is_finite() {
-                        return None;
-                    }
-                    state.parameters[index] = next;
+                    first[index] = first_decay * first[index] + (1.0 - first_decay) * slope;
+                    second[index] = second_decay * second[index] + (1.0 - second_decay) * slope * slope;
+                    let size = (second[index] / second_share).sqrt() + floor;
+                    parameters[index] -= rate * (first[index] / first_share) / size;
                 }
             }
         }
-        Some(loss.value)
+        layer.set_parameters(&parameters);
+        let moments = first.iter().chain(&second);
+        if !(layer.is_finite() && moments.chain(gradient).all(|entry| entry.is_finite())) {
+            layer.set_parameters(&state.parameters);
+            return false;
+        }
+        (state.parameters, state.first_moment, state.second_moment) = (parameters, first, second);
+        true
     }
 }
 

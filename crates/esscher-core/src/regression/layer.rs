@@ -204,7 +204,12 @@ impl RegressionLayer {
         self.effective.len()
     }
 
-    /// Writes new parameters without checking them: NaN shows in the predictions.
+    /// Whether parameters and their products are numbers.
+    pub(super) fn is_finite(&self) -> bool {
+        self.parameters.iter().chain(&self.effective).all(|entry| entry.is_finite())
+    }
+
+    /// Writes new parameters without checking them: ask [`Self::is_finite`].
     pub(super) fn set_parameters(&mut self, parameters: &[f64]) {
         self.parameters.copy_from_slice(parameters);
         self.update_effective();
