@@ -46,22 +46,34 @@ pub(super) struct Workspace {
 impl Workspace {
     /// Takes the tokens of a prompt, row by row of this size.
     pub(super) fn read(&mut self, tokens: &[f64], size: usize) {
-        self.length = tokens.len() / size;
-        let padded = self.length.next_multiple_of(LANES);
-        if padded != self.padded || self.columns.len() != size * padded {
-            self.padded = padded;
-            self.columns.clear();
-            self.columns.resize(size * padded, 0.0);
-            self.scores.resize(padded, 0.0);
-            self.values.resize(padded, 0.0);
-            for vector in [&mut self.tilt, &mut self.mean, &mut self.slope] {
-                vector.resize(size, 0.0);
-            }
-        }
-        for (axis, column) in self.columns.chunks_exact_mut(padded).enumerate() {
+        self.resize(tokens.len() / size, size);
+        for (axis, column) in self.columns.chunks_exact_mut(self.padded).enumerate() {
             let entries = tokens.iter().skip(axis).step_by(size);
             column.iter_mut().zip(entries).for_each(|(entry, token)| *entry = *token);
-            // The last prompt of this padded length may have been longer.
+        }
+        self.clear_padding();
+    }
+
+    /// Takes tokens that are made in place, coordinate by coordinate, padding included.
+    pub(super) fn fill(&mut self, length: usize, size: usize, fill: impl FnOnce(&mut [f64])) {
+        self.resize(length, size);
+        fill(&mut self.columns);
+        self.clear_padding();
+    }
+
+    fn resize(&mut self, length: usize, size: usize) {
+        self.length = length;
+        self.padded = length.next_multiple_of(LANES);
+        self.columns.resize(size * self.padded, 0.0);
+        self.scores.resize(self.padded, 0.0);
+        self.values.resize(self.padded, 0.0);
+        for vector in [&mut self.tilt, &mut self.mean, &mut self.slope] {
+            vector.resize(size, 0.0);
+        }
+    }
+
+    fn clear_padding(&mut self) {
+        for column in self.columns.chunks_exact_mut(self.padded) {
             column[self.length..].fill(0.0);
         }
     }
@@ -215,4 +227,41 @@ fn weighted_sums<R: Register<f64>>(work: &mut Workspace, mass: f64, centre: f64,
         work.mean[axis] = mean.total() / mass;
         work.slope[axis] = slope.total() / mass;
     }
+}
+
+/// Σ α², Σ αβ and Σ β² of the weights that [`Attend`] has just used for `mean` (α) and `slope` (β).
+pub(super) struct Spread<'a> {
+    /// The prediction for softmax, where β = α (r − prediction); none for linear attention, where β = r / L.
+    pub(super) centre: Option<f64>,
+    pub(super) workspace: &'a mut Workspace,
+}
+
+impl Kernel for Spread<'_> {
+    type Output = [f64; 3];
+
+    #[inline(always)]
+    fn run<A: Arithmetic>(self) -> [f64; 3] {
+        spread::<A::Register<f64>>(self.workspace, self.centre)
+    }
+}
+
+#[inline(always)]
+fn spread<R: Register<f64>>(work: &mut Workspace, centre: Option<f64>) -> [f64; 3] {
+    let mut sums = [Sum::<R>::new(0.0); 3];
+    let mut mass = Sum::<R>::new(0.0);
+    let shift = R::splat(centre.unwrap_or(0.0));
+    for start in (0..work.padded).step_by(LANES) {
+        for k in 0..LANES / R::WIDTH {
+            let at = start + k * R::WIDTH;
+            let alpha = R::load(&work.scores[at..]);
+            let reward = R::load(&work.values[at..]).subtract(shift);
+            let beta = if centre.is_some() { alpha.multiply(reward) } else { reward };
+            mass.0[k] = mass.0[k].add(alpha);
+            sums[0].0[k] = alpha.multiply_add(alpha, sums[0].0[k]);
+            sums[1].0[k] = alpha.multiply_add(beta, sums[1].0[k]);
+            sums[2].0[k] = beta.multiply_add(beta, sums[2].0[k]);
+        }
+    }
+    let mass = if centre.is_some() { mass.total() } else { work.length as f64 };
+    [sums[0].total(), sums[1].total(), sums[2].total()].map(|sum| sum / mass / mass)
 }

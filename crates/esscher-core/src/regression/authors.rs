@@ -5,8 +5,8 @@
 
 use super::tasks::LinearTask;
 use super::{
-    AttentionKind, Descent, DescentOptions, DescentState, DescentStop, LinearRegression, Loss, Optimiser,
-    RegressionHead, RegressionLayer, RiskOptions, RiskSimulation, RiskUnits,
+    AttentionKind, Descent, DescentOptions, DescentState, DescentStop, Draws, LinearRegression, Loss,
+    Optimiser, RegressionHead, RegressionLayer, RiskOptions, RiskSimulation, RiskUnits,
 };
 use crate::error::{Error, Result};
 use crate::monitor::{Completion, Monitor, Unwatched};
@@ -44,6 +44,8 @@ pub struct AuthorsOptions {
     pub steps: u32,
     /// The rate of SGD.
     pub rate: f64,
+    /// What is drawn of a training prompt; tests draw every token.
+    pub draws: Draws,
     /// Test prompts.
     pub test_prompts: u32,
     /// Initial layers, training and test prompts. Softmax and linear attention start from the same matrices and see
@@ -61,6 +63,7 @@ impl Default for AuthorsOptions {
             lengths: vec![10, 40, 100, 400],
             steps: 3_000,
             rate: 1e-3,
+            draws: Draws::Projections,
             test_prompts: 10_000,
             seed: 0,
             instruction_set: InstructionSet::best(),
@@ -290,6 +293,7 @@ impl AuthorsExperiment {
             optimiser: Optimiser::Sgd { rate: self.options.rate },
             loss: Loss::MeanSquare,
             batch: 128,
+            draws: self.options.draws,
             steps,
             seed: self.options.seed,
             instruction_set: self.options.instruction_set,

@@ -231,13 +231,30 @@ impl RegressionLayer {
         let size = self.dimension + 1;
         let mut heads = gradient.chunks_exact_mut(size * (size + 1));
         self.for_each_head(prompt, set, workspace, Moments::Gradient, |mean, slope| {
-            let Some(head) = heads.next() else { return };
-            let (score, value) = head.split_at_mut(size * size);
-            for (row, slope) in score.chunks_exact_mut(size).zip(slope) {
-                row.iter_mut().zip(prompt.query()).for_each(|(entry, query)| *entry = slope * query);
+            if let Some(head) = heads.next() {
+                self.write_gradient(prompt.query(), mean, slope, head);
             }
-            value.copy_from_slice(mean);
         })
+    }
+
+    /// The gradient of one head: ∂f/∂U = slope · queryᵀ, ∂f/∂v = mean.
+    pub(super) fn write_gradient(&self, query: &[f64], mean: &[f64], slope: &[f64], head: &mut [f64]) {
+        let size = self.dimension + 1;
+        let (score, value) = head.split_at_mut(size * size);
+        for (row, slope) in score.chunks_exact_mut(size).zip(slope) {
+            row.iter_mut().zip(query).for_each(|(entry, query)| *entry = slope * query);
+        }
+        value.copy_from_slice(mean);
+    }
+
+    /// Whether a single head predicts.
+    pub(super) fn has_one_head(&self) -> bool {
+        self.effective.len() == (self.dimension + 1) * (self.dimension + 2)
+    }
+
+    /// U row by row and v of the first head.
+    pub(super) fn only_head(&self, size: usize) -> (&[f64], &[f64]) {
+        self.effective[..size * (size + 1)].split_at(size * size)
     }
 
     fn for_each_head(

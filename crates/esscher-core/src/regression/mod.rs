@@ -10,12 +10,13 @@ mod descent;
 mod head;
 mod layer;
 mod linear_task;
+mod projected;
 mod simulation;
 pub mod tasks;
 
 pub use baselines::{Baseline, baseline_risks, bayes_at_length};
 pub use descent::{
-    Descent, DescentOptions, DescentRow, DescentRun, DescentState, DescentStop, Loss, Optimiser,
+    Descent, DescentOptions, DescentRow, DescentRun, DescentState, DescentStop, Draws, Loss, Optimiser,
 };
 pub use head::RegressionHead;
 pub use layer::{AttentionKind, RegressionLayer};

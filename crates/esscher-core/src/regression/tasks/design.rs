@@ -83,8 +83,8 @@ impl Design {
         Ok(())
     }
 
-    /// The usual prompt: y = link(⟨w, x⟩) + noise, for the hidden vector that stands in `prompt`.
-    pub(super) fn draw_labelled(
+    /// The query and its target, for the hidden vector that stands in `prompt`.
+    pub(super) fn draw_target(
         &self,
         noise: Noise,
         link: impl Fn(f64) -> f64,
@@ -94,6 +94,33 @@ impl Design {
         let normal = self.draw_query(stream, prompt)?;
         let score = linalg::dot(&prompt.hidden, &prompt.query[..self.dimension]);
         prompt.target = link(score) + noise.query.sqrt() * normal;
+        Ok(())
+    }
+
+    /// Whether the prompt's covariates are C g.
+    pub(super) fn is_gaussian(&self) -> bool {
+        !matches!(self.prompt, Covariates::Drawn(_))
+    }
+
+    /// C g in place.
+    pub(super) fn transform(&self, covariates: &mut [f64]) {
+        self.prompt.transform(covariates);
+    }
+
+    /// Cᵀ θ in place.
+    pub(super) fn transform_transpose(&self, tilt: &mut [f64]) {
+        self.prompt.transform_transpose(tilt);
+    }
+
+    /// The usual prompt: y = link(⟨w, x⟩) + noise, for the hidden vector that stands in `prompt`.
+    pub(super) fn draw_labelled(
+        &self,
+        noise: Noise,
+        link: impl Fn(f64) -> f64,
+        stream: &mut Stream,
+        prompt: &mut PromptDraw,
+    ) -> Result<()> {
+        self.draw_target(noise, &link, stream, prompt)?;
         self.draw_tokens(stream, prompt)?;
         let deviation = noise.prompt.sqrt();
         for row in prompt.tokens.chunks_exact_mut(self.dimension + 1) {
@@ -134,6 +161,18 @@ impl Covariates {
                 }
             }
             Covariates::Drawn(_) => {}
+        }
+    }
+
+    fn transform_transpose(&self, tilt: &mut [f64]) {
+        let Covariates::Root(rows) = self else {
+            // A diagonal root is its own transpose.
+            self.transform(tilt);
+            return;
+        };
+        for index in 0..tilt.len() {
+            // Entry j reads entries from j on, which are not yet written.
+            tilt[index] = (index..tilt.len()).map(|row| rows[row][index] * tilt[row]).sum();
         }
     }
 }

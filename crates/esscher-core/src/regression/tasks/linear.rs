@@ -4,7 +4,7 @@ use super::design::{Design, Noise};
 use super::{PromptDraw, Task, check_variance};
 use crate::error::Result;
 use crate::measure::Law;
-use crate::numerics::{Stream, check};
+use crate::numerics::{Stream, check, linalg};
 use crate::regression::LinearRegression;
 
 /// Prompts of linear regression.
@@ -89,6 +89,43 @@ impl Task for LinearTask {
         prompt.begin(self.dimension(), length)?;
         draw_normal(self.prior_scale, stream, &mut prompt.hidden);
         self.design.draw_labelled(self.noise, |score| score, stream, prompt)
+    }
+
+    fn as_gaussian_linear(&self) -> Option<&LinearTask> {
+        self.design.is_gaussian().then_some(self)
+    }
+}
+
+/// What training through projections needs of a Gaussian task.
+impl LinearTask {
+    /// Hidden vector, query and target of a prompt without its tokens.
+    pub(crate) fn draw_query(
+        &self,
+        length: usize,
+        stream: &mut Stream,
+        prompt: &mut PromptDraw,
+    ) -> Result<()> {
+        super::check_prompt(self.dimension(), length)?;
+        prompt.begin(self.dimension(), 1)?;
+        draw_normal(self.prior_scale, stream, &mut prompt.hidden);
+        self.design.draw_target(self.noise, |score| score, stream, prompt)
+    }
+
+    /// R g in place, for a token R g = (C g_x, ⟨w, C g_x⟩ + s g_y).
+    pub(crate) fn apply_token_root(&self, hidden: &[f64], vector: &mut [f64]) {
+        if let Some((label, covariates)) = vector.split_last_mut() {
+            self.design.transform(covariates);
+            *label = linalg::dot(hidden, covariates) + self.noise.prompt.sqrt() * *label;
+        }
+    }
+
+    /// Rᵀ θ in place.
+    pub(crate) fn apply_token_root_transpose(&self, hidden: &[f64], vector: &mut [f64]) {
+        if let Some((label, covariates)) = vector.split_last_mut() {
+            linalg::add_scaled(covariates, *label, hidden);
+            self.design.transform_transpose(covariates);
+            *label *= self.noise.prompt.sqrt();
+        }
     }
 }
 

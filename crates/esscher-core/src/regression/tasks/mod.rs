@@ -70,6 +70,12 @@ pub trait Task: Send + Sync + Debug {
     /// # Errors
     /// A length of zero or one that does not fit into memory; what a law of covariates refuses.
     fn draw(&self, length: usize, stream: &mut Stream, prompt: &mut PromptDraw) -> Result<()>;
+
+    /// The task as linear regression with centred Gaussian covariates, where it is that: training can then draw two
+    /// numbers a token instead of d + 1, with the same law.
+    fn as_gaussian_linear(&self) -> Option<&LinearTask> {
+        None
+    }
 }
 
 /// Numbers in a stored prompt at most: a gigabyte.
