@@ -16,7 +16,7 @@ use esscher_core::regression::tasks::{
     ClassificationTask, GeneralisedTask, LinearTask, Link, PromptDraw, SparseTask, Task,
 };
 use esscher_core::regression::{
-    AttentionKind, Baseline, Descent, DescentOptions, DescentStop, LinearRegression, Loss, Optimiser,
+    AttentionKind, Baseline, Descent, DescentOptions, DescentStop, Draws, LinearRegression, Loss, Optimiser,
     RegressionHead, RegressionLayer, RiskOptions, RiskSimulation, RiskUnits, baseline_risks, bayes_at_length,
 };
 use esscher_core::{Completion, Error, Mat, Unwatched, mat};
@@ -372,12 +372,13 @@ fn avx2_and_avx512_simulate_the_same_bits_and_portable_the_same_numbers() {
     }
 }
 
-fn tiny_descent(optimiser: Optimiser, steps: u32) -> Descent {
+fn tiny_descent(optimiser: Optimiser, draws: Draws, steps: u32) -> Descent {
     let law = LinearRegression::isotropic(2).unwrap().with_noise(0.1).unwrap();
     let head = RegressionHead::block(mat![[0.2, 0.0], [0.0, 0.2]].as_ref(), 0.2).unwrap();
     let layer = RegressionLayer::heads(AttentionKind::Softmax, &[head]).unwrap();
     let options = DescentOptions {
         optimiser,
+        draws,
         steps,
         batch: 300,
         seed: 4,
@@ -389,8 +390,12 @@ fn tiny_descent(optimiser: Optimiser, steps: u32) -> Descent {
 
 #[test]
 fn descents_lower_the_risk() {
-    for optimiser in [Optimiser::Sgd { rate: 0.1 }, Optimiser::adam(0.02)] {
-        let descent = tiny_descent(optimiser, 300);
+    for (optimiser, draws) in [
+        (Optimiser::Sgd { rate: 0.1 }, Draws::Prompts),
+        (Optimiser::Sgd { rate: 0.1 }, Draws::Projections),
+        (Optimiser::adam(0.02), Draws::Prompts),
+    ] {
+        let descent = tiny_descent(optimiser, draws, 300);
         let run = descent.run(descent.start(), &Unwatched).unwrap();
         assert_eq!(run.stop, DescentStop::Finished);
         assert_eq!(run.state.rows.iter().map(|row| row.step).collect::<Vec<_>>(), [0, 7, 10, 100]);
@@ -411,8 +416,12 @@ fn descents_lower_the_risk() {
 
 #[test]
 fn descents_have_the_same_bits_on_any_threads_and_after_interruptions() {
-    for optimiser in [Optimiser::Sgd { rate: 0.1 }, Optimiser::adam(0.02)] {
-        let descent = tiny_descent(optimiser, 30);
+    for (optimiser, draws) in [
+        (Optimiser::Sgd { rate: 0.1 }, Draws::Prompts),
+        (Optimiser::adam(0.02), Draws::Projections),
+        (Optimiser::adam(0.02), Draws::Prompts),
+    ] {
+        let descent = tiny_descent(optimiser, draws, 30);
         let whole = descent.run(descent.start(), &Unwatched).unwrap();
         for threads in [1, 3] {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
@@ -423,6 +432,23 @@ fn descents_have_the_same_bits_on_any_threads_and_after_interruptions() {
             let last = pool.install(|| descent.run(second.state, &Unwatched).unwrap());
             assert_eq!(last, whole);
         }
+    }
+}
+
+#[test]
+fn projections_are_drawn_only_where_they_have_the_law_of_prompts() {
+    let (gaussian, signs) = (all_tasks(2).remove(0), all_tasks(2).remove(1));
+    for (task, layer, same) in [
+        (signs, layers(2).remove(0), true),
+        (gaussian.clone(), layers(2).remove(1), true), // two heads
+        (gaussian, layers(2).remove(2), false),
+    ] {
+        let parameters = |draws| {
+            let options = DescentOptions { draws, steps: 3, batch: 10, ..DescentOptions::default() };
+            let descent = Descent::new(task.clone(), layer.clone(), 5, options).unwrap();
+            descent.run(descent.start(), &Unwatched).unwrap().state.parameters
+        };
+        assert_eq!(parameters(Draws::Prompts) == parameters(Draws::Projections), same, "{task:?}");
     }
 }
 
@@ -446,9 +472,16 @@ fn the_two_losses_differ_by_a_factor_of_two() {
 
 #[test]
 fn divergence_is_named_and_leaves_no_nan() {
-    for rate in [1e1, 1e10, 1e200, 1e308] {
+    for (rate, draws) in [
+        (1e1, Draws::Prompts),
+        (1e10, Draws::Projections),
+        (1e10, Draws::Prompts),
+        (1e200, Draws::Prompts),
+        (1e308, Draws::Projections),
+    ] {
         for layer in layers(2) {
             let options = DescentOptions {
+                draws,
                 optimiser: Optimiser::Sgd { rate },
                 steps: 2_000,
                 batch: 20,

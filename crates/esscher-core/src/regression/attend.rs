@@ -7,6 +7,8 @@
 //! Tokens are laid out coordinate by coordinate, and every sum runs in sixteen lanes that meet at the end, whatever the
 //! registers: AVX2 and AVX-512 give the same bits.
 
+#![allow(clippy::needless_range_loop, reason = "loops over lanes read and write several arrays")]
+
 use super::AttentionKind;
 use crate::numerics::{Arithmetic, Kernel, Register, exp};
 
