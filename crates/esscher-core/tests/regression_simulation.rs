@@ -606,6 +606,13 @@ fn the_authors_experiment_resumes_bit_for_bit() {
     }
     assert!(calls > 3);
     assert_eq!(parts, whole);
+    // Fewer steps first, and then the rest of them.
+    let shorter = AuthorsOptions { steps: 25, ..experiment.options().clone() };
+    let mut extended = AuthorsProgress::default();
+    AuthorsExperiment::new(shorter).unwrap().run(&mut extended, &Unwatched).unwrap();
+    assert!(experiment.points(&extended).unwrap().is_empty());
+    experiment.run(&mut extended, &Unwatched).unwrap();
+    assert_eq!(extended, whole);
     let points = experiment.points(&whole).unwrap();
     assert_eq!(points.iter().map(|point| point.length).collect::<Vec<_>>(), [10, 40]);
     for point in points {

@@ -209,11 +209,11 @@ impl AuthorsExperiment {
         for &length in &self.options.lengths {
             for kind in KINDS {
                 let leg = progress.legs.get(&(length, kind));
-                if leg.is_some_and(|leg| leg.test_error.is_some()) {
+                let trained = leg.is_some_and(|leg| self.is_trained(leg));
+                if trained && leg.is_some_and(|leg| leg.test_error.is_some()) {
                     continue;
                 }
-                let taken =
-                    leg.map_or(0, |leg| if leg.stop.is_some() { self.options.steps } else { leg.state.step });
+                let taken = if trained { self.options.steps } else { leg.map_or(0, |leg| leg.state.step) };
                 let descent = self.descent(length, kind, TIMED_STEPS)?;
                 let start = Instant::now();
                 descent.run(descent.start(), &Unwatched)?;
@@ -228,6 +228,8 @@ impl AuthorsExperiment {
 
     /// Trains and tests what `progress` lacks, until finished or stopped. Steps of the completion are those of SGD.
     ///
+    /// A progress that was finished with fewer steps is trained on.
+    ///
     /// # Errors
     /// A progress of another experiment.
     pub fn run(&self, progress: &mut AuthorsProgress, monitor: &dyn Monitor) -> Result<Completion> {
@@ -241,7 +243,8 @@ impl AuthorsExperiment {
                     stop: None,
                     test_error: None,
                 });
-                if leg.stop.is_none() {
+                if !self.is_trained(leg) {
+                    leg.test_error = None;
                     let run = descent.run(leg.state.clone(), &Shifted { monitor, before, total })?;
                     leg.state = run.state;
                     if let DescentStop::Stopped { step } = run.stop {
@@ -270,7 +273,8 @@ impl AuthorsExperiment {
         let mut points = Vec::new();
         for &length in &self.options.lengths {
             let trained = |kind| -> Result<Option<TrainedLayer>> {
-                let Some(leg) = progress.legs.get(&(length, kind)) else { return Ok(None) };
+                let leg = progress.legs.get(&(length, kind)).filter(|leg| self.is_trained(leg));
+                let Some(leg) = leg else { return Ok(None) };
                 let (Some(stop), Some(test_error)) = (leg.stop, leg.test_error) else { return Ok(None) };
                 let layer = self.descent(length, kind, self.options.steps)?.layer(&leg.state)?;
                 let Some(head) = layer.effective_heads()?.pop() else { return Ok(None) };
@@ -283,6 +287,14 @@ impl AuthorsExperiment {
             }
         }
         Ok(points)
+    }
+
+    /// Whether training has ended: a leg that finished fewer steps than are now asked for goes on.
+    fn is_trained(&self, leg: &AuthorsLeg) -> bool {
+        match leg.stop {
+            Some(DescentStop::Finished) => leg.state.step >= self.options.steps,
+            stop => stop.is_some(),
+        }
     }
 
     /// The training of one leg.
