@@ -3,10 +3,14 @@
 mod common;
 
 use common::length;
+use esscher_core::numerics::Stream;
+use esscher_core::regression::tasks::LinearTask;
 use esscher_core::regression::{
-    Block, LinearRegression, PointAverage, RegressionHead, Response, RiskAverage, SpectralTask,
+    AttentionKind, Block, Landscape, LayerLandscape, LinearAttention, LinearRegression, PointAverage,
+    RegressionHead, RegressionLayer, Response, RiskAverage, RiskOptions, RiskSimulation, SpectralTask,
 };
-use esscher_core::{Mat, mat};
+use esscher_core::{Mat, Unwatched, mat};
+use std::sync::Arc;
 
 fn skew_task(noise: f64) -> LinearRegression {
     LinearRegression::new(mat![[1.0, 0.3, 0.0], [0.3, 0.7, -0.2], [0.0, -0.2, 0.5]].as_ref())
@@ -222,4 +226,172 @@ fn full_form_contains_the_block_form() {
             found.gradient_error
         );
     }
+}
+
+/// Nothing in this task or this head equals anything else.
+fn general(dimension: usize) -> (LinearRegression, RegressionHead) {
+    let covariance = Mat::from_fn(dimension, dimension, |i, j| {
+        0.4 * 0.5f64.powi(i.abs_diff(j) as i32) + if i == j { 0.3 + 0.1 * i as f64 } else { 0.0 }
+    });
+    let query = Mat::from_fn(dimension, dimension, |i, j| {
+        0.2 * 0.3f64.powi(i.abs_diff(j) as i32) + if i == j { 0.6 - 0.04 * i as f64 } else { 0.0 }
+    });
+    let task = LinearRegression::new(covariance.as_ref())
+        .and_then(|task| task.with_query_covariance(query.as_ref()))
+        .and_then(|task| task.with_noise(0.2))
+        .and_then(|task| task.with_query_noise(0.1))
+        .and_then(|task| task.with_prior(0.8))
+        .unwrap();
+    let size = dimension + 1;
+    let scale = 0.5 / (dimension as f64).sqrt();
+    let score = Mat::from_fn(size, size, |i, j| {
+        scale * (((3 * i + 5 * j) as f64).sin() + if i == j { 1.0 } else { 0.0 })
+    });
+    let value: Vec<f64> =
+        (0..size).map(|i| if i == dimension { 0.9 } else { 0.3 * (i as f64).cos() }).collect();
+    (task, RegressionHead::new(score.as_ref(), &value).unwrap())
+}
+
+/// Brute force: prompts drawn, attention computed, gradients by the chain rule. Five standard errors of both sides
+/// for the risk and for every entry of the gradient (at most 91 entries and 9 cases: false alarm below 1e-3).
+#[test]
+fn exact_risks_and_gradients_are_those_of_simulated_prompts() {
+    for (dimension, tokens, attention) in [
+        (1, 1, AttentionKind::Softmax),
+        (1, 6, AttentionKind::Softmax),
+        (1, 100, AttentionKind::Softmax),
+        (3, 4, AttentionKind::Softmax),
+        (3, 50, AttentionKind::Softmax),
+        (3, 5, AttentionKind::Linear),
+        (8, 3, AttentionKind::Softmax),
+        (8, 30, AttentionKind::Softmax),
+        (8, 10, AttentionKind::Linear),
+    ] {
+        let (task, head) = general(dimension);
+        let response = match attention {
+            AttentionKind::Softmax => Response::softmax(length(tokens)),
+            AttentionKind::Linear => Response::linear(length(tokens)),
+        };
+        let points = PointAverage { points: 1 << 12, ..PointAverage::default() };
+        let exact = RiskAverage::new(&task, points).unwrap().evaluate(&head, &response).unwrap();
+        let layer = RegressionLayer::heads(attention, &[head]).unwrap();
+        let options = RiskOptions { prompts: 40_000, gradient: true, seed: 11, ..RiskOptions::default() };
+        let simulation = RiskSimulation::new(
+            Arc::new(LinearTask::gaussian(&task).unwrap()),
+            layer,
+            tokens as usize,
+            options,
+        )
+        .unwrap();
+        let found = simulation.finish(&Unwatched).unwrap();
+        let (mean, error) = (found.risk.mean().unwrap(), found.risk.standard_error().unwrap());
+        let allowed = 5.0 * error.hypot(exact.risk.absolute_error());
+        println!("d = {dimension}, L = {tokens}: {:.5} against {mean:.5} ± {error:.5}", exact.risk.value);
+        assert!(
+            (mean - exact.risk.value).abs() < allowed,
+            "d = {dimension}, L = {tokens}: {mean} {:?}",
+            exact.risk
+        );
+        let rows = exact.score.row_iter().flat_map(|row| row.iter().copied().collect::<Vec<_>>());
+        let (means, errors) = (found.gradient.mean(), found.gradient.standard_error().unwrap());
+        for (index, entry) in rows.chain(exact.value.iter().copied()).enumerate() {
+            // The gradient's quasi-Monte-Carlo error is stated for all entries together.
+            let allowed = 5.0 * errors[index].hypot(exact.gradient_error) + 1e-12;
+            assert!(
+                (means[index] - entry).abs() < allowed,
+                "{index}: {} ± {} {entry}",
+                means[index],
+                errors[index]
+            );
+        }
+    }
+}
+
+/// Linear attention has a closed form of its own (Zhang et al.): the response (1, 1 + 1/L, σ/L) must give the same.
+#[test]
+fn the_linear_response_is_the_closed_form() {
+    let task = skew_task(0.3);
+    let block = Block::new(mat![[0.5, -0.2, 0.1], [0.3, 0.6, 0.0], [-0.1, 0.2, 0.9]].as_ref(), 1.3).unwrap();
+    for tokens in [1, 5, 1000] {
+        let exact = LinearAttention::new(&task, length(tokens)).unwrap().block_gradient(&block).unwrap();
+        let found = block.risk_and_gradient(&task, &Response::linear(length(tokens))).unwrap();
+        assert!((found.risk / exact.risk - 1.0).abs() < 1e-13, "{} {}", found.risk, exact.risk);
+        assert!((found.gain - exact.gain).abs() < 1e-12 * exact.norm());
+        for i in 0..3 {
+            for j in 0..3 {
+                assert!((found.matrix[(i, j)] - exact.matrix[(i, j)]).abs() < 1e-12 * exact.norm());
+            }
+        }
+    }
+}
+
+/// Two opposite heads simulated as two heads that share the prompt, against the one exact response of the pair.
+#[test]
+fn opposite_heads_are_exact_and_cancel_most_of_the_finite_length() {
+    let task = LinearRegression::isotropic(3).unwrap().with_noise(0.2).unwrap();
+    let (entry, gain, tokens) = (0.6, 1.4, 20);
+    let spectral = SpectralTask::new(&task).unwrap().0;
+    let pair = spectral.risk_and_gradient(&[entry], gain, &Response::opposite_heads(length(tokens))).unwrap();
+    let head = |sign: f64| {
+        let matrix = Mat::from_fn(3, 3, |i, j| if i == j { sign * entry } else { 0.0 });
+        RegressionHead::block(matrix.as_ref(), 0.5 * sign * gain).unwrap()
+    };
+    let layer = RegressionLayer::heads(AttentionKind::Softmax, &[head(1.0), head(-1.0)]).unwrap();
+    let options = RiskOptions { prompts: 100_000, seed: 5, ..RiskOptions::default() };
+    let simulation =
+        RiskSimulation::new(Arc::new(LinearTask::gaussian(&task).unwrap()), layer, tokens as usize, options)
+            .unwrap();
+    let found = simulation.finish(&Unwatched).unwrap().risk;
+    let (mean, error) = (found.mean().unwrap(), found.standard_error().unwrap());
+    assert!((mean - pair.risk).abs() < 5.0 * error, "{mean} ± {error}, {}", pair.risk);
+    // Gradients of the pair by differences.
+    let risk = |entry: f64, gain: f64| {
+        spectral.risk_and_gradient(&[entry], gain, &Response::opposite_heads(length(tokens))).unwrap().risk
+    };
+    let by_gain = (risk(entry, gain + 1e-4) - risk(entry, gain - 1e-4)) / 2e-4;
+    let by_entry = (risk(entry + 1e-4, gain) - risk(entry - 1e-4, gain)) / 2e-4;
+    assert!((pair.gain - by_gain).abs() < 1e-6);
+    // An entry of one direction of three.
+    assert!((3.0 * pair.entries[0] - by_entry).abs() < 1e-6);
+
+    // What finite length adds: softmax far more than linear attention, the pair about as much as linear attention.
+    for tokens in [100, 10_000, 1_000_000] {
+        let (entries, gain) =
+            SpectralTask::isotropic(3, 0.2, 1.0).map(|task| (task.valley(3.0).unwrap(), 3.0)).unwrap();
+        let excess = |response: Response| {
+            spectral.risk_and_gradient(&entries, gain, &response).unwrap().risk - spectral.noise_floor()
+        };
+        let softmax = excess(Response::softmax(length(tokens)));
+        let linear = excess(Response::linear(length(tokens)));
+        let pair = excess(Response::opposite_heads(length(tokens)));
+        println!("L = {tokens}: softmax {softmax:.3e}, pair {pair:.3e}, linear {linear:.3e}");
+        assert!(pair < 0.3 * softmax && (pair / linear - 1.0).abs() < 0.25);
+    }
+}
+
+/// Q, K, V, O with exact risk: the chain rule against differences, and the same risk as their (U, v).
+#[test]
+fn separate_projections_have_right_exact_gradients() {
+    let (task, _) = general(2);
+    let average = RiskAverage::new(&task, PointAverage { points: 64, randomisations: 2, seed: 1 }).unwrap();
+    let layer =
+        RegressionLayer::projections_at_random(AttentionKind::Softmax, 2, &mut Stream::new(7, 0, 0)).unwrap();
+    let landscape = LayerLandscape::new(average.clone(), Response::softmax(length(9)), &layer).unwrap();
+    let parameters = layer.parameters().to_vec();
+    let mut gradient = vec![0.0; parameters.len()];
+    let risk = landscape.slope(&parameters, &mut gradient).unwrap();
+    let head = &layer.effective_heads().unwrap()[0];
+    let direct = average.evaluate(head, &Response::softmax(length(9))).unwrap();
+    assert_eq!(risk, direct.risk.value);
+    for index in 0..parameters.len() {
+        let moved = |by: f64| {
+            let mut moved = parameters.clone();
+            moved[index] += by;
+            landscape.slope(&moved, &mut vec![0.0; parameters.len()]).unwrap()
+        };
+        let difference = (moved(1e-4) - moved(-1e-4)) / 2e-4;
+        assert!((gradient[index] - difference).abs() < 1e-7, "{index}: {} {difference}", gradient[index]);
+    }
+    let two = RegressionLayer::heads(AttentionKind::Softmax, &[head.clone(), head.clone()]).unwrap();
+    assert!(LayerLandscape::new(average, Response::infinite(), &two).is_err());
 }

@@ -1,9 +1,8 @@
 //! What training walks on: a risk and its gradient as functions of a list of parameters.
 
-use super::{Block, LinearRegression, RegressionHead, Response, RiskAverage, SpectralTask};
+use super::{Block, LinearRegression, RegressionLayer, Response, RiskAverage, SpectralTask};
 use crate::error::Result;
 use crate::numerics::check;
-use faer::Mat;
 
 /// A risk with its gradient, for gradient flows of any parametrisation.
 ///
@@ -115,39 +114,36 @@ impl Landscape for BlockLandscape {
     }
 }
 
-/// Full matrices: U column by column, then v; the points over (w, x_q) stay fixed.
+/// One head in any parametrisation, full (U, v) or separate Q, K, V, O: the flat parameters of a
+/// [`RegressionLayer`]; the points over (w, x_q) stay fixed.
 #[derive(Debug, Clone)]
-pub struct HeadLandscape {
-    /// The task with its points.
-    pub average: RiskAverage,
-    /// The layer and its prompt length.
-    pub response: Response,
+pub struct LayerLandscape {
+    average: RiskAverage,
+    response: Response,
+    layer: RegressionLayer,
 }
 
-impl HeadLandscape {
-    /// The parameters of a head.
-    pub fn parameters(head: &RegressionHead) -> Vec<f64> {
-        let mut parameters = columns(&head.score().to_owned());
-        parameters.extend(head.value());
-        parameters
-    }
-
-    /// The head with these parameters.
-    pub fn head(&self, parameters: &[f64]) -> Result<RegressionHead> {
-        let size = self.average.task().dimension() + 1;
-        check::size("the parameters", size * (size + 1), parameters.len())?;
-        let score = Mat::from_fn(size, size, |i, j| parameters[j * size + i]);
-        RegressionHead::new(score.as_ref(), &parameters[size * size..])
+impl LayerLandscape {
+    /// The parametrisation of `layer` with the attention and prompt length of `response`.
+    ///
+    /// # Errors
+    /// A layer of several heads, which share the prompt and have no exact risk here, or of another dimension.
+    pub fn new(average: RiskAverage, response: Response, layer: &RegressionLayer) -> Result<Self> {
+        check::size("the layer (dimension of the task)", average.task().dimension(), layer.dimension())?;
+        check::size("the layer (heads; several are simulated)", 1, layer.effective_heads()?.len())?;
+        Ok(LayerLandscape { average, response, layer: layer.clone() })
     }
 }
 
-impl Landscape for HeadLandscape {
+impl Landscape for LayerLandscape {
     fn size(&self) -> usize {
-        self.scores() + self.average.task().dimension() + 1
+        self.layer.parameters().len()
     }
 
     fn scores(&self) -> usize {
-        (self.average.task().dimension() + 1).pow(2)
+        let size = self.layer.dimension() + 1;
+        // Q and K of four matrices, or U of (U, v).
+        if self.size() == 4 * size * size { 2 * size * size } else { size * size }
     }
 
     fn weight(&self, _index: usize) -> f64 {
@@ -155,14 +151,14 @@ impl Landscape for HeadLandscape {
     }
 
     fn slope(&self, parameters: &[f64], gradient: &mut [f64]) -> Result<f64> {
-        let found = self.average.evaluate(&self.head(parameters)?, &self.response)?;
         check::size("the gradient", self.size(), gradient.len())?;
-        gradient[..self.scores()].copy_from_slice(&columns(&found.score));
-        gradient[self.scores()..].copy_from_slice(&found.value);
+        let layer = self.layer.with_parameters(parameters)?;
+        let heads = layer.effective_heads()?;
+        let found = self.average.evaluate(&heads[0], &self.response)?;
+        let mut effective: Vec<f64> =
+            found.score.row_iter().flat_map(|row| row.iter().copied().collect::<Vec<_>>()).collect();
+        effective.extend_from_slice(&found.value);
+        layer.pull_back(&effective, gradient);
         Ok(found.risk.value)
     }
-}
-
-fn columns(matrix: &Mat<f64>) -> Vec<f64> {
-    matrix.col_iter().flat_map(|column| column.iter().copied().collect::<Vec<_>>()).collect()
 }

@@ -1,32 +1,54 @@
 //! In-context regression: what gradient training does to one attention layer, at any prompt length.
 //!
 //! A prompt is L examples (x, y) of one task and a query (x_q, 0); the layer is to predict the query's target.
-//! See [`LinearRegression`] for the task of the theory and [`RegressionHead`] for what is trained.
+//!
+//! | question | answer |
+//! |---|---|
+//! | which task? | [`LinearRegression`], the theory's; [`SpectralTask`], the same by eigenvalues; [`tasks`], any law of prompts |
+//! | which layer, which length? | [`Response`] for exact risks, [`RegressionLayer`] for simulation |
+//! | what risk, what gradient? | [`SpectralTask::risk_and_gradient`] and [`Block`]: nothing sampled; [`RiskAverage`]: full matrices, exact in the tokens; [`LinearAttention`]: closed forms; [`RiskSimulation`]: anything |
+//! | where does training go? | [`flow`] on a [`Landscape`]; [`Descent`] with fresh prompts |
+//! | how long must prompts be? | [`training_horizon`] |
+//! | what could be had? | [`LinearRegression::noise_floor`], [`bayes_at_length`], [`Baseline`] |
 
+mod attend;
+pub mod authors;
 mod average;
+mod baselines;
 mod block;
 mod covariates;
+mod descent;
 mod flow;
 mod head;
 mod high_dimensional;
 mod horizon;
 mod infinite;
 mod landscape;
+mod layer;
 mod linear_attention;
 mod linear_task;
+mod projected;
 mod response;
+mod simulation;
 mod spectral;
+pub mod tasks;
 
 pub use average::{HeadGradient, PointAverage, RiskAverage};
+pub use baselines::{Baseline, baseline_risks, bayes_at_length};
 pub use block::{Block, BlockGradient};
 pub use covariates::{DrawnCovariates, DrawnLandscape};
+pub use descent::{
+    Descent, DescentOptions, DescentRow, DescentRun, DescentState, DescentStop, Draws, Loss, Optimiser,
+};
 pub use flow::{FlowEnding, FlowOptions, FlowRow, Method, Trajectory, flow, flow_through, settle};
 pub use head::RegressionHead;
 pub use high_dimensional::HighDimensional;
 pub use horizon::training_horizon;
 pub use infinite::infinite_risk;
-pub use landscape::{BlockLandscape, HeadLandscape, Landscape, SpectralLandscape};
+pub use landscape::{BlockLandscape, Landscape, LayerLandscape, SpectralLandscape};
+pub use layer::{AttentionKind, RegressionLayer};
 pub use linear_attention::{ContextLength, InitialScale, LinearAttention};
 pub use linear_task::LinearRegression;
 pub use response::{Response, ResponseAt};
+pub use simulation::{GradientMoments, RiskOptions, RiskSimulation, RiskUnits, SimulatedRisk};
 pub use spectral::{SpectralGradient, SpectralGroup, SpectralTask};

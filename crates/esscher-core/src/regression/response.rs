@@ -8,13 +8,15 @@
 //! | infinite prompt, softmax or linear | 1 | 1 | 0 |
 //! | softmax, L tokens | c₁(σ) | c₂(σ) | 1 − c₁(σ) |
 //! | linear, L tokens | 1 | 1 + 1/L | σ/L |
+//! | two softmax heads, (b/2)(T₊ − T₋) with tilts ±θ | c₁(σ) | see [`OppositePair`] | ≈ sinh(σ)/L |
 //!
 //! so that risks, gradients and flows are written once, for all layers and all lengths.
 
 use crate::error::{Error, Result};
 use crate::numerics::{FormNode, QuadraticForm};
 use crate::prompt::PromptLength;
-use crate::softmax_weights::{MAX_SCORE_DEVIATION, NODES, Panels, WeightMoments};
+use crate::softmax_weights::{MAX_SCORE_DEVIATION, NODES, OppositePair, Panels, Shrinkage, WeightMoments};
+use rayon::prelude::*;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
@@ -25,7 +27,8 @@ pub struct Response(Kind);
 #[derive(Clone)]
 enum Kind {
     Infinite,
-    Softmax(Arc<SoftmaxTable>),
+    Softmax(Arc<Table>),
+    Opposite(Arc<Table>),
     Linear(PromptLength),
 }
 
@@ -54,7 +57,13 @@ impl Response {
 
     /// Softmax attention over L tokens: exact, tabulated once where it is needed (to 1e-9 of 1 − C₁).
     pub fn softmax(length: PromptLength) -> Self {
-        Response(Kind::Softmax(Arc::new(SoftmaxTable::new(length))))
+        Response(Kind::Softmax(Arc::new(Table::new(length, MAX_SCORE_DEVIATION, softmax_at))))
+    }
+
+    /// Two softmax heads over the same L tokens with opposite scores and opposite values, (U, v/2) and (−U, −v/2):
+    /// what is odd in the scores adds up, and most of what finite length does cancels. Exact, for τ below 19.
+    pub fn opposite_heads(length: PromptLength) -> Self {
+        Response(Kind::Opposite(Arc::new(Table::new(length, OppositePair::MAX_SCORE_DEVIATION, opposite_at))))
     }
 
     /// Linear attention, V (1/L) Σ z zᵀ U z_q, over L tokens: closed form.
@@ -66,7 +75,7 @@ impl Response {
     pub fn length(&self) -> Option<PromptLength> {
         match &self.0 {
             Kind::Infinite => None,
-            Kind::Softmax(table) => Some(table.length),
+            Kind::Softmax(table) | Kind::Opposite(table) => Some(table.length),
             Kind::Linear(length) => Some(*length),
         }
     }
@@ -77,22 +86,22 @@ impl Response {
     pub(super) fn nodes(&self, law: &QuadraticForm, pairs: bool) -> Vec<FormNode> {
         match self.0 {
             Kind::Infinite | Kind::Linear(_) => vec![law.mean_node()],
-            Kind::Softmax(_) => law.nodes(pairs),
+            Kind::Softmax(_) | Kind::Opposite(_) => law.nodes(pairs),
         }
     }
 
     /// The functions at σ.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] if σ is negative, not a number, or beyond the square of
-    /// [`MAX_SCORE_DEVIATION`] for softmax at finite length.
+    /// [`Error::OutOfRange`] if σ is negative, not a number, or beyond the square of the largest τ that softmax at
+    /// finite length is tabulated for (9999; 19 for opposite heads).
     pub fn at(&self, sigma: f64) -> Result<ResponseAt> {
         if !(sigma >= 0.0 && sigma.is_finite()) {
             return Err(out_of_range(sigma));
         }
         Ok(match &self.0 {
             Kind::Infinite => ResponseAt::default(),
-            Kind::Softmax(table) => table.at(sigma)?,
+            Kind::Softmax(table) | Kind::Opposite(table) => table.at(sigma)?,
             Kind::Linear(length) => ResponseAt {
                 second_deficit: -1.0 / length.as_f64(),
                 spread: sigma / length.as_f64(),
@@ -108,6 +117,7 @@ impl fmt::Debug for Response {
         match &self.0 {
             Kind::Infinite => formatter.write_str("Response::infinite()"),
             Kind::Softmax(table) => write!(formatter, "Response::softmax({})", table.length.get()),
+            Kind::Opposite(table) => write!(formatter, "Response::opposite_heads({})", table.length.get()),
             Kind::Linear(length) => write!(formatter, "Response::linear({})", length.get()),
         }
     }
@@ -118,23 +128,53 @@ impl fmt::Display for Response {
         match &self.0 {
             Kind::Infinite => formatter.write_str("infinite prompt"),
             Kind::Softmax(table) => write!(formatter, "softmax, {} tokens", table.length.get()),
+            Kind::Opposite(table) => {
+                write!(formatter, "two opposite softmax heads, {} tokens", table.length.get())
+            }
             Kind::Linear(length) => write!(formatter, "linear, {} tokens", length.get()),
         }
     }
 }
 
-/// Chebyshev coefficients of (1 − c₁, 1 − c₂, c₁′, c₂′) in τ, panel by panel, computed when first asked for.
-struct SoftmaxTable {
+/// Values that are tabulated, in the order of the fields of [`ResponseAt`].
+const FUNCTIONS: usize = 6;
+
+/// Chebyshev coefficients in τ of the functions and their slopes, panel by panel, computed when first asked for.
+struct Table {
     length: PromptLength,
+    values_at: fn(f64, PromptLength) -> Result<[f64; FUNCTIONS]>,
     panels: Vec<OnceLock<Panel>>,
 }
 
-type Panel = Box<[[f64; 4]; NODES]>;
+type Panel = Box<[[f64; FUNCTIONS]; NODES]>;
 
-impl SoftmaxTable {
-    fn new(length: PromptLength) -> Self {
-        let panels = Panels::panel(MAX_SCORE_DEVIATION) + 1;
-        SoftmaxTable { length, panels: std::iter::repeat_with(OnceLock::new).take(panels).collect() }
+fn softmax_at(tau: f64, length: PromptLength) -> Result<[f64; FUNCTIONS]> {
+    let shrinkage = WeightMoments::at(tau, &[length])?[0].shrinkage();
+    let Shrinkage { first_deficit, second_deficit, first_slope, second_slope } = shrinkage;
+    Ok([first_deficit, second_deficit, first_deficit, first_slope, second_slope, -first_slope])
+}
+
+fn opposite_at(tau: f64, length: PromptLength) -> Result<[f64; FUNCTIONS]> {
+    let pair = OppositePair::at(tau, length)?;
+    Ok([
+        pair.first_deficit,
+        pair.second_deficit,
+        pair.spread,
+        pair.first_slope,
+        pair.second_slope,
+        pair.spread_slope,
+    ])
+}
+
+impl Table {
+    fn new(
+        length: PromptLength,
+        highest: f64,
+        values_at: fn(f64, PromptLength) -> Result<[f64; FUNCTIONS]>,
+    ) -> Self {
+        // Whole panels below the highest τ.
+        let panels = std::iter::repeat_with(OnceLock::new).take(Panels::panel(highest)).collect();
+        Table { length, values_at, panels }
     }
 
     fn at(&self, sigma: f64) -> Result<ResponseAt> {
@@ -150,50 +190,36 @@ impl SoftmaxTable {
         };
         let (start, width) = Panels::span(index);
         let x = 2.0 * (tau - start) / width - 1.0;
-        // Clenshaw's recurrence, the four functions side by side.
-        let (mut last, mut before) = ([0.0; 4], [0.0; 4]);
+        // Clenshaw's recurrence, the functions side by side.
+        let (mut last, mut before) = ([0.0; FUNCTIONS], [0.0; FUNCTIONS]);
         for coefficients in panel[1..].iter().rev() {
-            let mut next = [0.0; 4];
-            for lane in 0..4 {
+            let mut next = [0.0; FUNCTIONS];
+            for lane in 0..FUNCTIONS {
                 next[lane] = 2.0 * x * last[lane] - before[lane] + coefficients[lane];
             }
             (before, last) = (last, next);
         }
-        let mut value = [0.0; 4];
-        for lane in 0..4 {
+        let mut value = [0.0; FUNCTIONS];
+        for lane in 0..FUNCTIONS {
             value[lane] = x * last[lane] - before[lane] + panel[0][lane];
         }
-        let [first_deficit, second_deficit, first_slope, second_slope] = value;
-        Ok(ResponseAt {
-            first_deficit,
-            second_deficit,
-            spread: first_deficit,
-            first_slope,
-            second_slope,
-            spread_slope: -first_slope,
-        })
+        let [first_deficit, second_deficit, spread, first_slope, second_slope, spread_slope] = value;
+        Ok(ResponseAt { first_deficit, second_deficit, spread, first_slope, second_slope, spread_slope })
     }
 
     fn compute(&self, index: usize) -> Result<Panel> {
-        let mut values = [[0.0; 4]; NODES];
-        for (value, tau) in values.iter_mut().zip(Panels::nodes(index)) {
-            let found = WeightMoments::at(tau.min(MAX_SCORE_DEVIATION), &[self.length])?;
-            let shrinkage = found[0].shrinkage();
-            *value = [
-                shrinkage.first_deficit,
-                shrinkage.second_deficit,
-                shrinkage.first_slope,
-                shrinkage.second_slope,
-            ];
-        }
+        let values: Vec<[f64; FUNCTIONS]> = Panels::nodes(index)
+            .into_par_iter()
+            .map(|tau| (self.values_at)(tau, self.length))
+            .collect::<Result<_>>()?;
         // Coefficients of the interpolating polynomial at Chebyshev nodes of the first kind.
-        let mut panel = Box::new([[0.0; 4]; NODES]);
+        let mut panel = Box::new([[0.0; FUNCTIONS]; NODES]);
         for (degree, coefficients) in panel.iter_mut().enumerate() {
             let scale = if degree == 0 { 1.0 } else { 2.0 } / NODES as f64;
             for (node, value) in values.iter().enumerate() {
                 let angle = std::f64::consts::PI * (node as f64 + 0.5) / NODES as f64;
                 let factor = scale * (degree as f64 * angle).cos();
-                for lane in 0..4 {
+                for lane in 0..FUNCTIONS {
                     coefficients[lane] += factor * value[lane];
                 }
             }
@@ -206,6 +232,6 @@ fn out_of_range(sigma: f64) -> Error {
     Error::OutOfRange {
         what: "the variance of the scores, τ²",
         value: sigma,
-        expected: "a finite number from 0 to 1e8: make the score matrix or the covariates smaller",
+        expected: "a finite number from 0 to 9.9e7 (360 for opposite heads): make the score matrix or the covariates smaller",
     }
 }

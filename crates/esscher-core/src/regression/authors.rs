@@ -1,0 +1,392 @@
+//! The authors' experiment: softmax against linear attention, trained by SGD at each prompt length (`boursier2025`).
+//!
+//! d = 5, one head in separate Q, K, V, O, label noise of variance 0.1, w ~ N(0, I/d), SGD on the mean squared error at
+//! rate 1e-3 with 128 fresh prompts a step. Isotropic covariates, or Toeplitz with Σ_ij = 0.5^|i − j|.
+
+use super::tasks::LinearTask;
+use super::{
+    AttentionKind, Descent, DescentOptions, DescentState, DescentStop, Draws, LinearRegression, Loss,
+    Optimiser, RegressionHead, RegressionLayer, RiskOptions, RiskSimulation, RiskUnits,
+};
+use crate::error::{Error, Result};
+use crate::monitor::{Completion, Monitor, Unwatched};
+use crate::numerics::{InstructionSet, Stream, check};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// d.
+pub const DIMENSION: usize = 5;
+
+/// The variance of the label noise: no predictor has a smaller mean squared error.
+pub const NOISE: f64 = 0.1;
+
+/// The covariance of the covariates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AuthorsCovariance {
+    /// I.
+    Isotropic,
+    /// 0.5^|i − j|.
+    Toeplitz,
+}
+
+/// What to run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AuthorsOptions {
+    /// The covariance of the covariates.
+    pub covariance: AuthorsCovariance,
+    /// The Toeplitz case as the authors' public code draws it: their Cholesky factor C is applied twice to the prompt's
+    /// covariates, x = C C g, and never to the query's, x_q = g. Without effect on isotropic covariates.
+    pub covariance_bug: bool,
+    /// Prompt lengths, for training and test.
+    pub lengths: Vec<usize>,
+    /// Steps of SGD.
+    pub steps: u32,
+    /// The rate of SGD.
+    pub rate: f64,
+    /// What is drawn of a training prompt; tests draw every token.
+    pub draws: Draws,
+    /// Test prompts.
+    pub test_prompts: u32,
+    /// Initial layers, training and test prompts. Softmax and linear attention start from the same matrices and see
+    /// the same prompts.
+    pub seed: u64,
+    /// Instructions of the inner loop; part of the identity of the result.
+    pub instruction_set: InstructionSet,
+}
+
+impl Default for AuthorsOptions {
+    fn default() -> Self {
+        AuthorsOptions {
+            covariance: AuthorsCovariance::Isotropic,
+            covariance_bug: false,
+            lengths: vec![10, 40, 100, 400],
+            steps: 3_000,
+            rate: 1e-3,
+            draws: Draws::Projections,
+            test_prompts: 10_000,
+            seed: 0,
+            instruction_set: InstructionSet::best(),
+        }
+    }
+}
+
+impl AuthorsOptions {
+    /// The authors' own grid: lengths 10, 20, …, 90, 100, 200, …, 1000 and 300,000 steps. Ask
+    /// [`AuthorsExperiment::estimate`] before running it.
+    pub fn authors_grid(covariance: AuthorsCovariance) -> Self {
+        let lengths = (1..10).map(|k| 10 * k).chain((1..=10).map(|k| 100 * k)).collect();
+        AuthorsOptions { covariance, lengths, steps: 300_000, ..AuthorsOptions::default() }
+    }
+
+    /// 3,000 steps at a hundred times the rate: as far along the gradient flow as the authors' 300,000 steps, where the
+    /// default's 3,000 steps at their rate hardly leave the start.
+    pub fn same_flow_time(covariance: AuthorsCovariance) -> Self {
+        AuthorsOptions { covariance, rate: 0.1, ..AuthorsOptions::default() }
+    }
+}
+
+/// The experiment, checked and ready to run.
+///
+/// ```
+/// use esscher_core::Unwatched;
+/// use esscher_core::regression::authors::{AuthorsExperiment, AuthorsOptions, AuthorsProgress};
+///
+/// let options = AuthorsOptions { lengths: vec![10], steps: 20, test_prompts: 500, ..Default::default() };
+/// let experiment = AuthorsExperiment::new(options)?;
+/// let mut progress = AuthorsProgress::default();
+/// experiment.run(&mut progress, &Unwatched)?;
+/// let points = experiment.points(&progress)?;
+/// assert!(points[0].softmax.test_error.mean > 0.1); // the noise
+/// # Ok::<(), esscher_core::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct AuthorsExperiment {
+    options: AuthorsOptions,
+    law: LinearRegression,
+    task: Arc<LinearTask>,
+}
+
+/// How far every training and test has come: save it, and resume bit for bit.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct AuthorsProgress {
+    /// By prompt length and kind of attention.
+    pub legs: BTreeMap<(usize, AttentionKind), AuthorsLeg>,
+}
+
+/// One training at one length, and its test.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AuthorsLeg {
+    /// Where the descent is.
+    pub state: DescentState,
+    /// Why it ended, once it has.
+    pub stop: Option<DescentStop>,
+    /// The error of the trained layer, once it is measured.
+    pub test_error: Option<TestError>,
+}
+
+/// A mean squared error on fresh prompts.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct TestError {
+    /// The mean of (prediction − target)²; its floor is the noise.
+    pub mean: f64,
+    /// Its standard error.
+    pub standard_error: f64,
+    /// Number of prompts.
+    pub prompts: u64,
+}
+
+/// A trained layer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TrainedLayer {
+    /// Q, K, V, O.
+    pub layer: RegressionLayer,
+    /// U = KᵀQ / √(d + 1), v = last row of O V.
+    pub head: RegressionHead,
+    /// Why training ended; after divergence the layer is the last sound one.
+    pub stop: DescentStop,
+    /// Its error on fresh prompts of the same length.
+    pub test_error: TestError,
+}
+
+/// Both layers at one length.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AuthorsPoint {
+    /// L.
+    pub length: usize,
+    /// Softmax attention.
+    pub softmax: TrainedLayer,
+    /// Linear attention.
+    pub linear: TrainedLayer,
+}
+
+/// Initial matrices come from a stream of their own.
+const LAYER_STREAM: u64 = 0x4C41_5945_525F_494E;
+
+/// Steps that are timed for an estimate.
+const TIMED_STEPS: u32 = 20;
+
+const KINDS: [AttentionKind; 2] = [AttentionKind::Softmax, AttentionKind::Linear];
+
+impl AuthorsExperiment {
+    /// Checks the request; lengths are sorted and made unique.
+    ///
+    /// # Errors
+    /// No lengths, a length of zero or one too long to store, fewer than two test prompts.
+    pub fn new(mut options: AuthorsOptions) -> Result<Self> {
+        check::not_empty("the list of lengths", options.lengths.len())?;
+        options.lengths.sort_unstable();
+        options.lengths.dedup();
+        for &length in &options.lengths {
+            super::tasks::check_prompt(DIMENSION, length)?;
+        }
+        if options.test_prompts < 2 {
+            return Err(Error::OutOfRange {
+                what: "the number of test prompts",
+                value: f64::from(options.test_prompts),
+                expected: "at least 2, for a standard error",
+            });
+        }
+        check::positive("the rate of the descent", options.rate)?;
+        let law = law(&options)?;
+        Ok(AuthorsExperiment { task: Arc::new(LinearTask::gaussian(&law)?), law, options })
+    }
+
+    /// What is run.
+    pub fn options(&self) -> &AuthorsOptions {
+        &self.options
+    }
+
+    /// The task as a law, for exact engines.
+    pub fn law(&self) -> &LinearRegression {
+        &self.law
+    }
+
+    /// About how many seconds what is missing from `progress` takes on this machine now, from timing a few steps at
+    /// every length.
+    pub fn estimate(&self, progress: &AuthorsProgress) -> Result<f64> {
+        let mut seconds = 0.0;
+        for &length in &self.options.lengths {
+            for kind in KINDS {
+                let leg = progress.legs.get(&(length, kind));
+                let trained = leg.is_some_and(|leg| self.is_trained(leg));
+                if trained && leg.is_some_and(|leg| leg.test_error.is_some()) {
+                    continue;
+                }
+                let taken = if trained { self.options.steps } else { leg.map_or(0, |leg| leg.state.step) };
+                let descent = self.descent(length, kind, TIMED_STEPS)?;
+                let start = Instant::now();
+                descent.run(descent.start(), &Unwatched)?;
+                let step = start.elapsed().as_secs_f64() / f64::from(TIMED_STEPS);
+                // Testing a prompt costs no more than training on it.
+                let test = f64::from(self.options.test_prompts) / f64::from(descent.options().batch);
+                seconds += step * (f64::from(self.options.steps.saturating_sub(taken)) + test);
+            }
+        }
+        Ok(seconds)
+    }
+
+    /// Trains and tests what `progress` lacks, until finished or stopped. Steps of the completion are those of SGD.
+    ///
+    /// A progress that was finished with fewer steps is trained on.
+    ///
+    /// # Errors
+    /// A progress of another experiment.
+    pub fn run(&self, progress: &mut AuthorsProgress, monitor: &dyn Monitor) -> Result<Completion> {
+        let total = self.options.lengths.len() * KINDS.len() * self.options.steps as usize;
+        let mut before = 0;
+        for &length in &self.options.lengths {
+            for kind in KINDS {
+                let descent = self.descent(length, kind, self.options.steps)?;
+                let leg = progress.legs.entry((length, kind)).or_insert_with(|| AuthorsLeg {
+                    state: descent.start(),
+                    stop: None,
+                    test_error: None,
+                });
+                if !self.is_trained(leg) {
+                    leg.test_error = None;
+                    let run = descent.run(leg.state.clone(), &Shifted { monitor, before, total })?;
+                    leg.state = run.state;
+                    if let DescentStop::Stopped { step } = run.stop {
+                        return Ok(Completion::Stopped { completed: before + step as usize, total });
+                    }
+                    leg.stop = Some(run.stop);
+                }
+                if leg.test_error.is_none() {
+                    leg.test_error = self.test(length, descent.layer(&leg.state)?, monitor)?;
+                    if leg.test_error.is_none() {
+                        let completed = before + leg.state.step as usize;
+                        return Ok(Completion::Stopped { completed, total });
+                    }
+                }
+                before += self.options.steps as usize;
+            }
+        }
+        Ok(Completion::Finished)
+    }
+
+    /// The finished lengths, in order.
+    ///
+    /// # Errors
+    /// A progress of another experiment.
+    pub fn points(&self, progress: &AuthorsProgress) -> Result<Vec<AuthorsPoint>> {
+        let mut points = Vec::new();
+        for &length in &self.options.lengths {
+            let trained = |kind| -> Result<Option<TrainedLayer>> {
+                let leg = progress.legs.get(&(length, kind)).filter(|leg| self.is_trained(leg));
+                let Some(leg) = leg else { return Ok(None) };
+                let (Some(stop), Some(test_error)) = (leg.stop, leg.test_error) else { return Ok(None) };
+                let layer = self.descent(length, kind, self.options.steps)?.layer(&leg.state)?;
+                let Some(head) = layer.effective_heads()?.pop() else { return Ok(None) };
+                Ok(Some(TrainedLayer { layer, head, stop, test_error }))
+            };
+            if let (Some(softmax), Some(linear)) =
+                (trained(AttentionKind::Softmax)?, trained(AttentionKind::Linear)?)
+            {
+                points.push(AuthorsPoint { length, softmax, linear });
+            }
+        }
+        Ok(points)
+    }
+
+    /// Whether training has ended: a leg that finished fewer steps than are now asked for goes on.
+    fn is_trained(&self, leg: &AuthorsLeg) -> bool {
+        match leg.stop {
+            Some(DescentStop::Finished) => leg.state.step >= self.options.steps,
+            stop => stop.is_some(),
+        }
+    }
+
+    /// The training of one leg.
+    fn descent(&self, length: usize, kind: AttentionKind, steps: u32) -> Result<Descent> {
+        let mut stream = Stream::new(self.options.seed ^ LAYER_STREAM, length as u32, 0);
+        let layer = RegressionLayer::projections_at_random(kind, DIMENSION, &mut stream)?;
+        let options = DescentOptions {
+            optimiser: Optimiser::Sgd { rate: self.options.rate },
+            loss: Loss::MeanSquare,
+            batch: 128,
+            draws: self.options.draws,
+            steps,
+            seed: self.options.seed,
+            instruction_set: self.options.instruction_set,
+            ..DescentOptions::default()
+        };
+        Descent::new(self.task.clone(), layer, length, options)
+    }
+
+    /// None if the monitor stopped it.
+    fn test(
+        &self,
+        length: usize,
+        layer: RegressionLayer,
+        monitor: &dyn Monitor,
+    ) -> Result<Option<TestError>> {
+        let options = RiskOptions {
+            prompts: self.options.test_prompts,
+            gradient: false,
+            seed: self.options.seed,
+            instruction_set: self.options.instruction_set,
+        };
+        let simulation = RiskSimulation::new(self.task.clone(), layer, length, options)?;
+        let mut done = RiskUnits::default();
+        if simulation.run(&mut done, &Silent(monitor))? != Completion::Finished {
+            return Ok(None);
+        }
+        let risk = simulation.fold(&done)?.risk;
+        let error = risk.mean().zip(risk.standard_error());
+        let (mean, standard_error) = error.ok_or(Error::Overflow { what: "the test error" })?;
+        Ok(Some(TestError {
+            mean: 2.0 * mean,
+            standard_error: 2.0 * standard_error,
+            prompts: u64::from(self.options.test_prompts),
+        }))
+    }
+}
+
+/// The task, with or without the treatment of the covariance in the authors' code.
+fn law(options: &AuthorsOptions) -> Result<LinearRegression> {
+    let law = match options.covariance {
+        AuthorsCovariance::Isotropic => LinearRegression::isotropic(DIMENSION)?,
+        AuthorsCovariance::Toeplitz => {
+            let covariance = LinearRegression::toeplitz(DIMENSION, 0.5)?;
+            if options.covariance_bug {
+                let factor = super::tasks::design::root("the covariance", covariance.as_ref())?;
+                // x = C C g has covariance C (C Cᵀ) Cᵀ.
+                let twice = &factor * &covariance * factor.transpose();
+                let identity = crate::numerics::linalg::identity(DIMENSION);
+                LinearRegression::new(twice.as_ref())?.with_query_covariance(identity.as_ref())?
+            } else {
+                LinearRegression::new(covariance.as_ref())?
+            }
+        }
+    };
+    law.with_noise(NOISE)?.with_prior(1.0 / DIMENSION as f64)
+}
+
+/// Reports the steps of one leg as steps of the whole experiment.
+struct Shifted<'a> {
+    monitor: &'a dyn Monitor,
+    before: usize,
+    total: usize,
+}
+
+impl Monitor for Shifted<'_> {
+    fn progress(&self, completed: usize, _total: usize) {
+        self.monitor.progress(self.before + completed, self.total);
+    }
+
+    fn should_stop(&self) -> bool {
+        self.monitor.should_stop()
+    }
+}
+
+/// Can be stopped and reports nothing: tests are short beside training.
+struct Silent<'a>(&'a dyn Monitor);
+
+impl Monitor for Silent<'_> {
+    fn progress(&self, _completed: usize, _total: usize) {}
+
+    fn should_stop(&self) -> bool {
+        self.0.should_stop()
+    }
+}

@@ -1,0 +1,485 @@
+//! Stochastic gradient descent with fresh prompts each step: resumable bit for bit, and why it stopped is a value.
+
+use super::RegressionLayer;
+use super::attend::Workspace;
+use super::projected::Projected;
+use super::tasks::{PromptDraw, Task, check_prompt};
+use crate::error::{Error, Result};
+use crate::monitor::Monitor;
+use crate::numerics::{InstructionSet, Stream, check, linalg};
+use rayon::prelude::*;
+use std::sync::Arc;
+
+/// How a gradient becomes a step.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Optimiser {
+    /// parameters −= rate · gradient.
+    Sgd {
+        /// The rate.
+        rate: f64,
+    },
+    /// Adam (Kingma and Ba), with corrected moments.
+    Adam {
+        /// The rate.
+        rate: f64,
+        /// Decay of the mean of the gradient, in [0, 1).
+        first_decay: f64,
+        /// Decay of the mean of its square, in [0, 1).
+        second_decay: f64,
+        /// Added to the root of the second moment.
+        floor: f64,
+    },
+}
+
+impl Optimiser {
+    /// Adam with the usual decays 0.9 and 0.999 and floor 1e-8.
+    pub fn adam(rate: f64) -> Self {
+        Optimiser::Adam { rate, first_decay: 0.9, second_decay: 0.999, floor: 1e-8 }
+    }
+
+    fn check(self) -> Result<()> {
+        match self {
+            Optimiser::Sgd { rate } => check::positive("the rate of the descent", rate),
+            Optimiser::Adam { rate, first_decay, second_decay, floor } => {
+                check::positive("the rate of the descent", rate)?;
+                check::positive("the floor of Adam", floor)?;
+                for value in [first_decay, second_decay] {
+                    if !(0.0..1.0).contains(&value) {
+                        let expected = "a number from 0 up to but not 1";
+                        return Err(Error::OutOfRange { what: "a decay of Adam", value, expected });
+                    }
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+/// What is descended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Loss {
+    /// ½ · mean of (prediction − target)²: the risk of the theory.
+    HalfMeanSquare,
+    /// The mean of (prediction − target)², as in the authors' experiments: twice the loss and twice the gradient.
+    MeanSquare,
+}
+
+impl Loss {
+    /// This many times the halved mean square.
+    fn scale(self) -> f64 {
+        match self {
+            Loss::HalfMeanSquare => 1.0,
+            Loss::MeanSquare => 2.0,
+        }
+    }
+}
+
+/// What is drawn of a prompt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Draws {
+    /// Every token.
+    Prompts,
+    /// Where the task is Gaussian linear regression and the layer has one head: of every token only its projections on
+    /// tilt and value, and the rest of the gradient from its exact law given those. Loss and gradient have the same law
+    /// as with prompts, though not the same numbers, and cost several times less. Elsewhere as [`Draws::Prompts`].
+    Projections,
+}
+
+/// How to descend.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DescentOptions {
+    /// How a gradient becomes a step.
+    pub optimiser: Optimiser,
+    /// What is descended.
+    pub loss: Loss,
+    /// Prompts of a step.
+    pub batch: u32,
+    /// What is drawn of a prompt; part of the identity of the result.
+    pub draws: Draws,
+    /// Steps in all.
+    pub steps: u32,
+    /// Which prompts: prompt `i` of step `t` stands at the address (seed, t, i).
+    pub seed: u64,
+    /// Weight of a new batch in the smoothed loss, in (0, 1].
+    pub smoothing: f64,
+    /// After which numbers of steps a row is recorded; 0 is the start.
+    pub record: Vec<u32>,
+    /// Instructions of the inner loop; part of the identity of the result.
+    pub instruction_set: InstructionSet,
+}
+
+impl Default for DescentOptions {
+    fn default() -> Self {
+        DescentOptions {
+            optimiser: Optimiser::Sgd { rate: 1e-2 },
+            loss: Loss::HalfMeanSquare,
+            batch: 128,
+            draws: Draws::Prompts,
+            steps: 1000,
+            seed: 0,
+            smoothing: 0.02,
+            record: Vec::new(),
+            instruction_set: InstructionSet::best(),
+        }
+    }
+}
+
+/// A descent of one layer on one task at one prompt length.
+///
+/// ```
+/// use esscher_core::regression::tasks::LinearTask;
+/// use esscher_core::regression::{AttentionKind, LinearRegression, RegressionHead, RegressionLayer};
+/// use esscher_core::regression::{Descent, DescentOptions, DescentStop, Optimiser};
+/// use esscher_core::{Unwatched, mat};
+/// use std::sync::Arc;
+///
+/// let task = Arc::new(LinearTask::gaussian(&LinearRegression::isotropic(1)?)?);
+/// let head = RegressionHead::block(mat![[0.1]].as_ref(), 0.1)?;
+/// let layer = RegressionLayer::heads(AttentionKind::Softmax, &[head])?;
+/// let options = DescentOptions { optimiser: Optimiser::adam(0.02), steps: 200, record: vec![1], ..Default::default() };
+/// let descent = Descent::new(task, layer, 20, options)?;
+/// let run = descent.run(descent.start(), &Unwatched)?;
+/// assert_eq!(run.stop, DescentStop::Finished);
+/// assert!(run.state.smoothed_loss.unwrap() < run.state.rows[0].smoothed_loss.unwrap());
+/// # Ok::<(), esscher_core::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Descent {
+    task: Arc<dyn Task>,
+    layer: RegressionLayer,
+    length: usize,
+    options: DescentOptions,
+}
+
+/// Everything that the next step depends on, and what has been recorded: save it, and resume bit for bit.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DescentState {
+    /// Steps taken.
+    pub step: u32,
+    /// The parameters after them, always finite.
+    pub parameters: Vec<f64>,
+    /// Adam's mean of the gradient; empty for SGD.
+    pub first_moment: Vec<f64>,
+    /// Adam's mean of its square; empty for SGD.
+    pub second_moment: Vec<f64>,
+    /// The exponentially smoothed loss of the batches, none before the first.
+    pub smoothed_loss: Option<f64>,
+    /// The rows recorded so far.
+    pub rows: Vec<DescentRow>,
+}
+
+/// One recorded moment of a descent.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DescentRow {
+    /// Steps taken.
+    pub step: u32,
+    /// The smoothed training loss, none before the first step.
+    pub smoothed_loss: Option<f64>,
+    /// The parameters.
+    pub parameters: Vec<f64>,
+}
+
+/// Why a descent ended.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum DescentStop {
+    /// All steps were taken.
+    Finished,
+    /// The step after `step` would have left the numbers or lost all sense: the loss of its batch was more than a
+    /// million times that of predicting zero, or something overflowed. The state holds the last sound parameters; try
+    /// a smaller rate.
+    Diverged {
+        /// Steps taken before.
+        step: u32,
+        /// The loss of the bad batch if that is a number, else the smoothed loss before it; none if there was none.
+        loss: Option<f64>,
+    },
+    /// The monitor asked to stop after `step` steps: resume from the state.
+    Stopped {
+        /// Steps taken.
+        step: u32,
+    },
+}
+
+/// What a descent reached, and why it ended.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DescentRun {
+    /// Where it ended.
+    pub state: DescentState,
+    /// Why.
+    pub stop: DescentStop,
+}
+
+/// A loss beyond this multiple of the loss of predicting zero on the same batch is divergence.
+const DIVERGED: f64 = 1e6;
+
+/// Tokens worth a task of the thread pool: fewer cost more to hand over than to compute.
+const TOKENS_PER_SHARE: usize = 1 << 12;
+
+/// Steps between two reports of progress.
+const STEPS_PER_REPORT: u32 = 64;
+
+/// Training has prompts of its own, which no simulation of the same seed will test on.
+const DESCENT_STREAM: u64 = 0x4445_5343_454E_5431;
+
+impl Descent {
+    /// Checks the request; the descent starts at the layer's parameters.
+    ///
+    /// # Errors
+    /// A layer of another dimension than the task, an empty batch, rates and weights out of range, a length of zero or
+    /// one too long to store.
+    pub fn new(
+        task: Arc<dyn Task>,
+        layer: RegressionLayer,
+        length: usize,
+        mut options: DescentOptions,
+    ) -> Result<Self> {
+        check_prompt(task.dimension(), length)?;
+        check::size("the layer (dimension)", task.dimension(), layer.dimension())?;
+        check::at_least_one("the batch", options.batch as usize)?;
+        options.optimiser.check()?;
+        if !(options.smoothing > 0.0 && options.smoothing <= 1.0) {
+            return Err(Error::OutOfRange {
+                what: "the smoothing of the loss",
+                value: options.smoothing,
+                expected: "above 0 and at most 1",
+            });
+        }
+        options.record.sort_unstable();
+        options.record.dedup();
+        Ok(Descent { task, layer, length, options })
+    }
+
+    /// How it descends.
+    pub fn options(&self) -> &DescentOptions {
+        &self.options
+    }
+
+    /// The state before the first step.
+    pub fn start(&self) -> DescentState {
+        let moments = match self.options.optimiser {
+            Optimiser::Sgd { .. } => Vec::new(),
+            Optimiser::Adam { .. } => vec![0.0; self.layer.parameters().len()],
+        };
+        DescentState {
+            step: 0,
+            parameters: self.layer.parameters().to_vec(),
+            first_moment: moments.clone(),
+            second_moment: moments,
+            smoothed_loss: None,
+            rows: Vec::new(),
+        }
+    }
+
+    /// The layer with the parameters of a state.
+    ///
+    /// # Errors
+    /// A state of another descent.
+    pub fn layer(&self, state: &DescentState) -> Result<RegressionLayer> {
+        self.layer.with_parameters(&state.parameters)
+    }
+
+    /// Descends from a state to the last step, or until divergence or the monitor ends it.
+    ///
+    /// The same bits for any number of threads and any interruption.
+    ///
+    /// # Errors
+    /// A state that does not belong to this descent; what the task refuses.
+    pub fn run(&self, state: DescentState, monitor: &dyn Monitor) -> Result<DescentRun> {
+        self.check_state(&state)?;
+        let mut state = state;
+        let mut layer = self.layer(&state)?;
+        let mut batch = Batch::new(self);
+        self.record(&mut state);
+        while state.step < self.options.steps {
+            if monitor.should_stop() {
+                let stop = DescentStop::Stopped { step: state.step };
+                return Ok(DescentRun { state, stop });
+            }
+            let loss = batch.run(self, &layer, state.step)?;
+            if !self.advance(&mut state, &mut layer, loss, &batch.gradient) {
+                let loss = Some(loss.value).filter(|loss| loss.is_finite()).or(state.smoothed_loss);
+                let stop = DescentStop::Diverged { step: state.step, loss };
+                return Ok(DescentRun { state, stop });
+            }
+            let weight = self.options.smoothing;
+            state.smoothed_loss =
+                Some(state.smoothed_loss.map_or(loss.value, |old| old + weight * (loss.value - old)));
+            state.step += 1;
+            self.record(&mut state);
+            if state.step.is_multiple_of(STEPS_PER_REPORT) || state.step == self.options.steps {
+                monitor.progress(state.step as usize, self.options.steps as usize);
+            }
+        }
+        Ok(DescentRun { state, stop: DescentStop::Finished })
+    }
+
+    fn check_state(&self, state: &DescentState) -> Result<()> {
+        if state.step > self.options.steps {
+            return Err(Error::OutOfRange {
+                what: "the step of a saved descent",
+                value: f64::from(state.step),
+                expected: "at most the number of steps asked for",
+            });
+        }
+        let fresh = self.start();
+        check::vector("the saved parameters", fresh.parameters.len(), &state.parameters)?;
+        check::vector("the saved first moment", fresh.first_moment.len(), &state.first_moment)?;
+        check::vector("the saved second moment", fresh.second_moment.len(), &state.second_moment)?;
+        check::finite_vector("the saved loss", state.smoothed_loss.as_slice())
+    }
+
+    fn record(&self, state: &mut DescentState) {
+        let known = state.rows.last().is_some_and(|row| row.step >= state.step);
+        if !known && self.options.record.binary_search(&state.step).is_ok() {
+            state.rows.push(DescentRow {
+                step: state.step,
+                smoothed_loss: state.smoothed_loss,
+                parameters: state.parameters.clone(),
+            });
+        }
+    }
+
+    /// One step of the optimiser on state and layer; nothing moves and `false` comes back if it makes no sense.
+    fn advance(
+        &self,
+        state: &mut DescentState,
+        layer: &mut RegressionLayer,
+        loss: BatchLoss,
+        gradient: &[f64],
+    ) -> bool {
+        let bounded = !(loss.of_zero > 0.0) || loss.value <= DIVERGED * loss.of_zero;
+        if !(loss.value.is_finite() && bounded) {
+            return false;
+        }
+        let mut parameters = state.parameters.clone();
+        let (mut first, mut second) = (state.first_moment.clone(), state.second_moment.clone());
+        match self.options.optimiser {
+            Optimiser::Sgd { rate } => linalg::add_scaled(&mut parameters, -rate, gradient),
+            Optimiser::Adam { rate, first_decay, second_decay, floor } => {
+                let power = f64::from(state.step) + 1.0;
+                let first_share = 1.0 - first_decay.powf(power);
+                let second_share = 1.0 - second_decay.powf(power);
+                for (index, slope) in gradient.iter().enumerate() {
+                    first[index] = first_decay * first[index] + (1.0 - first_decay) * slope;
+                    second[index] = second_decay * second[index] + (1.0 - second_decay) * slope * slope;
+                    let size = (second[index] / second_share).sqrt() + floor;
+                    parameters[index] -= rate * (first[index] / first_share) / size;
+                }
+            }
+        }
+        layer.set_parameters(&parameters);
+        let moments = first.iter().chain(&second);
+        if !(layer.is_finite() && moments.chain(gradient).all(|entry| entry.is_finite())) {
+            layer.set_parameters(&state.parameters);
+            return false;
+        }
+        (state.parameters, state.first_moment, state.second_moment) = (parameters, first, second);
+        true
+    }
+}
+
+/// The loss of one batch and that of predicting zero on it.
+#[derive(Debug, Clone, Copy)]
+struct BatchLoss {
+    value: f64,
+    of_zero: f64,
+}
+
+/// The buffers of a batch: shares of its prompts that threads work on, and their sum.
+struct Batch {
+    shares: Vec<Share>,
+    effective: Vec<f64>,
+    gradient: Vec<f64>,
+}
+
+/// Some prompts of the batch, fixed by batch and length and not by the machine.
+struct Share {
+    first: u32,
+    last: u32,
+    prompt: PromptDraw,
+    workspace: Workspace,
+    projected: Projected,
+    of_prompt: Vec<f64>,
+    gradient: Vec<f64>,
+    squares: f64,
+    squares_of_zero: f64,
+}
+
+impl Batch {
+    fn new(descent: &Descent) -> Self {
+        let batch = descent.options.batch;
+        let size = TOKENS_PER_SHARE.div_ceil(descent.length).min(batch as usize) as u32;
+        let shares = (0..batch.div_ceil(size))
+            .map(|share| Share {
+                first: share * size,
+                last: (share * size).saturating_add(size).min(batch),
+                prompt: PromptDraw::new(),
+                workspace: Workspace::default(),
+                projected: Projected::default(),
+                of_prompt: vec![0.0; descent.layer.effective_length()],
+                gradient: vec![0.0; descent.layer.effective_length()],
+                squares: 0.0,
+                squares_of_zero: 0.0,
+            })
+            .collect();
+        Batch {
+            shares,
+            effective: vec![0.0; descent.layer.effective_length()],
+            gradient: vec![0.0; descent.layer.parameters().len()],
+        }
+    }
+
+    /// Draws the batch of a step; leaves its gradient in `gradient`.
+    fn run(&mut self, descent: &Descent, layer: &RegressionLayer, step: u32) -> Result<BatchLoss> {
+        if let [share] = self.shares.as_mut_slice() {
+            share.run(descent, layer, step)?;
+        } else {
+            self.shares.par_iter_mut().try_for_each(|share| share.run(descent, layer, step))?;
+        }
+        let scale = descent.options.loss.scale() / f64::from(descent.options.batch);
+        self.effective.fill(0.0);
+        let mut loss = BatchLoss { value: 0.0, of_zero: 0.0 };
+        for share in &self.shares {
+            linalg::add_scaled(&mut self.effective, scale, &share.gradient);
+            loss.value += 0.5 * scale * share.squares;
+            loss.of_zero += 0.5 * scale * share.squares_of_zero;
+        }
+        layer.pull_back(&self.effective, &mut self.gradient);
+        Ok(loss)
+    }
+}
+
+impl Share {
+    fn run(&mut self, descent: &Descent, layer: &RegressionLayer, step: u32) -> Result<()> {
+        let set = descent.options.instruction_set;
+        let projections = descent.options.draws == Draws::Projections && layer.has_one_head();
+        let gaussian = if projections { descent.task.as_gaussian_linear() } else { None };
+        self.gradient.fill(0.0);
+        (self.squares, self.squares_of_zero) = (0.0, 0.0);
+        for index in self.first..self.last {
+            let mut stream =
+                Stream::new(descent.options.seed ^ DESCENT_STREAM, step, index).with_instruction_set(set);
+            let prediction = if let Some(task) = gaussian {
+                self.projected.forward_with_gradient(
+                    task,
+                    layer,
+                    descent.length,
+                    &mut stream,
+                    set,
+                    &mut self.prompt,
+                    &mut self.workspace,
+                    &mut self.of_prompt,
+                )?
+            } else {
+                descent.task.draw(descent.length, &mut stream, &mut self.prompt)?;
+                check::size("the drawn prompt (dimension)", layer.dimension(), self.prompt.dimension())?;
+                layer.forward_with_gradient(&self.prompt, set, &mut self.workspace, &mut self.of_prompt)
+            };
+            let residual = prediction - self.prompt.target();
+            linalg::add_scaled(&mut self.gradient, residual, &self.of_prompt);
+            self.squares += residual * residual;
+            self.squares_of_zero += self.prompt.target() * self.prompt.target();
+        }
+        Ok(())
+    }
+}
