@@ -1,0 +1,159 @@
+//! The authors' experiment: softmax and linear attention trained by SGD (d = 5), beside the exact optimum at each length.
+//!
+//! `cargo run --release --example authors_experiment -- [isotropic|toeplitz] [default|same-flow-time|authors-grid] [FILE]`
+//!
+//! `default` takes 3,000 steps at the authors' rate, which hardly leaves the start; `same-flow-time` as many steps at a
+//! hundred times the rate; `authors-grid` their own lengths and 300,000 steps. Time is estimated before it is spent.
+//! With a FILE progress is saved there after every training, and a second call goes on from it.
+
+use esscher_core::prompt::PromptLength;
+use esscher_core::regression::authors::{
+    AuthorsCovariance, AuthorsExperiment, AuthorsLeg, AuthorsOptions, AuthorsProgress,
+};
+use esscher_core::regression::{
+    AttentionKind, DescentState, DescentStop, FlowOptions, LinearAttention, PointAverage, Response,
+    RiskAverage, SpectralLandscape, SpectralTask, bayes_at_length, flow,
+};
+use esscher_core::{Monitor, Result, Unwatched};
+use std::fmt::Write as _;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let argument =
+        |index: usize, or: &'static str| arguments.get(index).map_or(or, String::as_str).to_string();
+    let covariance = match argument(0, "isotropic").as_str() {
+        "toeplitz" => AuthorsCovariance::Toeplitz,
+        _ => AuthorsCovariance::Isotropic,
+    };
+    let options = match argument(1, "default").as_str() {
+        "same-flow-time" => AuthorsOptions::same_flow_time(covariance),
+        "authors-grid" => AuthorsOptions::authors_grid(covariance),
+        _ => AuthorsOptions { covariance, ..AuthorsOptions::default() },
+    };
+    let experiment = AuthorsExperiment::new(options)?;
+    let file = arguments.get(2).map(Path::new);
+    let mut progress = match file {
+        Some(file) if file.exists() => read(&std::fs::read_to_string(file)?)?,
+        _ => AuthorsProgress::default(),
+    };
+    eprintln!("about {:.0} s to go", experiment.estimate(&progress)?);
+    let percent = Percent::default();
+    match file {
+        None => {
+            experiment.run(&mut progress, &percent)?;
+        }
+        Some(file) => {
+            // One length after the other, so that each is saved.
+            for &length in &experiment.options().lengths {
+                let one = AuthorsOptions { lengths: vec![length], ..experiment.options().clone() };
+                AuthorsExperiment::new(one)?.run(&mut progress, &Unwatched)?;
+                let part = file.with_extension("part");
+                std::fs::write(&part, text(&progress))?;
+                std::fs::rename(&part, file)?;
+                eprintln!("saved L = {length}");
+            }
+        }
+    }
+    report(&experiment, &progress)?;
+    Ok(())
+}
+
+/// Mean squared errors, twice the halved risks of the library; the floor is the label noise, 0.1.
+fn report(experiment: &AuthorsExperiment, progress: &AuthorsProgress) -> Result<()> {
+    let law = experiment.law();
+    let average = RiskAverage::new(law, PointAverage::default())?;
+    println!(
+        "{:>6}{:>22}{:>10}{:>10}{:>22}{:>10}{:>10}",
+        "L", "softmax, trained", "(exact)", "optimum", "linear, trained", "optimum", "Bayes"
+    );
+    for point in experiment.points(progress)? {
+        let length = PromptLength::new(point.length as u64)?;
+        let trained = average.evaluate(&point.softmax.head, &Response::softmax(length))?.risk.value;
+        let linear = LinearAttention::new(law, length)?.minimal_risk()?;
+        let bayes = bayes_at_length(law, length, 20_000, 1)?;
+        let optimum = SpectralTask::new(law).and_then(|(task, _)| {
+            let start = task.initial(0.5)?;
+            let landscape = SpectralLandscape { task, response: Response::softmax(length) };
+            Ok(flow(
+                &landscape,
+                &start,
+                &FlowOptions { end_time: 1e12, ..FlowOptions::default() },
+                &Unwatched,
+            )?
+            .last()?
+            .risk)
+        });
+        let error = |trained: &esscher_core::regression::authors::TrainedLayer| {
+            format!("{:.4} ± {:.4}", trained.test_error.mean, trained.test_error.standard_error)
+        };
+        println!(
+            "{:>6}{:>22}{:>10.4}{:>10.4}{:>22}{:>10.4}{:>10.4}",
+            point.length,
+            error(&point.softmax),
+            2.0 * trained,
+            2.0 * optimum?,
+            error(&point.linear),
+            2.0 * linear,
+            2.0 * bayes.mean().unwrap_or(f64::NAN)
+        );
+    }
+    Ok(())
+}
+
+/// Progress to standard error, a line for every twentieth.
+#[derive(Default)]
+struct Percent(AtomicUsize);
+
+impl Monitor for Percent {
+    fn progress(&self, completed: usize, total: usize) {
+        let twentieths = 20 * completed / total.max(1);
+        if self.0.swap(twentieths, Ordering::Relaxed) != twentieths {
+            eprintln!("{} %", 5 * twentieths);
+        }
+    }
+
+    fn should_stop(&self) -> bool {
+        false
+    }
+}
+
+/// One line per training: length, kind, steps, smoothed loss, parameters; numbers by their bits.
+fn text(progress: &AuthorsProgress) -> String {
+    let mut text = String::new();
+    for ((length, kind), leg) in &progress.legs {
+        let kind = if *kind == AttentionKind::Softmax { "softmax" } else { "linear" };
+        let finished = matches!(leg.stop, Some(DescentStop::Finished));
+        let loss = leg.state.smoothed_loss.map_or("none".to_string(), |loss| format!("{:x}", loss.to_bits()));
+        let _ = write!(text, "{length} {kind} {} {finished} {loss}", leg.state.step);
+        for parameter in &leg.state.parameters {
+            let _ = write!(text, " {:x}", parameter.to_bits());
+        }
+        text.push('\n');
+    }
+    text
+}
+
+fn read(text: &str) -> std::result::Result<AuthorsProgress, Box<dyn std::error::Error>> {
+    let bits = |field: &str| u64::from_str_radix(field, 16).map(f64::from_bits);
+    let mut progress = AuthorsProgress::default();
+    for line in text.lines() {
+        let fields: Vec<&str> = line.split(' ').collect();
+        let [length, kind, step, finished, loss, parameters @ ..] = fields.as_slice() else {
+            return Err(format!("damaged line: {line}").into());
+        };
+        let kind = if *kind == "softmax" { AttentionKind::Softmax } else { AttentionKind::Linear };
+        let state = DescentState {
+            step: step.parse()?,
+            parameters: parameters.iter().map(|field| bits(field)).collect::<std::result::Result<_, _>>()?,
+            first_moment: Vec::new(),
+            second_moment: Vec::new(),
+            smoothed_loss: if *loss == "none" { None } else { Some(bits(loss)?) },
+            rows: Vec::new(),
+        };
+        let stop = (*finished == "true").then_some(DescentStop::Finished);
+        progress.legs.insert((length.parse()?, kind), AuthorsLeg { state, stop, test_error: None });
+    }
+    Ok(progress)
+}
