@@ -8,7 +8,7 @@ import time
 import torch
 
 torch.set_num_threads(1)
-D, L, NOISE, BATCH, BATCHES = 20, 1000, 0.1, 64, 40
+D, L, NOISE, BATCH, BATCHES = 20, 1000, 0.1, 64, 100
 
 
 def head() -> tuple[torch.Tensor, torch.Tensor]:

@@ -239,12 +239,8 @@ impl Attended {
         linalg::add_scaled(&mut self.participation_slope, -2.0 * self.participation, &self.mean);
         self.covariance.fill(0.0);
         for (token, weight) in prompt.chunks_exact(d).zip(&self.weights) {
-            for j in 0..d {
-                let right = weight * (token[j] - self.mean[j]);
-                for i in 0..d {
-                    self.covariance[(i, j)] += right * (token[i] - self.mean[i]);
-                }
-            }
+            let offset = linalg::difference(token, &self.mean);
+            linalg::add_outer(&mut self.covariance, *weight, &offset, &offset);
         }
     }
 }
