@@ -26,14 +26,10 @@ fn largest_distance(
     start: &[f64],
     options: &FlowOptions,
 ) -> f64 {
-    let run = |landscape| flow_through(landscape, start, &TIMES, options, &Unwatched).unwrap().rows;
-    let (finite_rows, infinite_rows) = (run(finite), run(infinite));
-    assert_eq!(finite_rows.len(), infinite_rows.len());
-    let distance = |(a, b): (&_, &_)| {
-        let (a, b): (&esscher_core::regression::FlowRow, &esscher_core::regression::FlowRow) = (a, b);
-        finite.distance(&a.parameters, &b.parameters)
-    };
-    finite_rows.iter().zip(&infinite_rows).map(distance).fold(0.0, f64::max)
+    let run = |landscape| flow_through(landscape, start, &TIMES, options, &Unwatched).unwrap();
+    let distances = run(finite).distances(finite, &run(infinite));
+    assert_eq!(distances.len(), TIMES.len() + 1);
+    distances.into_iter().map(|(_, distance)| distance).fold(0.0, f64::max)
 }
 
 #[test]
@@ -54,6 +50,9 @@ fn the_infinite_flow_reaches_its_limit() {
     for (found, printed) in last.parameters.iter().zip([1.3212657, 0.6606329, 0.3303164, 1.51370005]) {
         assert!((found - printed).abs() < 6e-8, "{found} {printed}");
     }
+    let limit: Vec<f64> = entries.iter().copied().chain([gain]).collect();
+    let distances = trajectory.distances_to(&landscape, &limit).unwrap();
+    assert!(distances[0] > 0.5 && distances[distances.len() - 1] < 1e-8);
     assert!(trajectory.rows.iter().all(|row| row.balance.abs() < 1e-9));
     assert!(trajectory.rows.windows(2).all(|pair| pair[1].risk <= pair[0].risk + 1e-14));
 }

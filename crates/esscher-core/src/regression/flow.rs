@@ -158,6 +158,23 @@ impl Trajectory {
     pub fn last(&self) -> Result<&FlowRow> {
         self.rows.last().ok_or(Error::Empty { what: "the rows of the trajectory" })
     }
+
+    /// Distance of every row from a point, such as the limit of the infinite prompt.
+    pub fn distances_to(&self, landscape: &dyn Landscape, point: &[f64]) -> Result<Vec<f64>> {
+        check::vector("the point", landscape.size(), point)?;
+        Ok(self.rows.iter().map(|row| landscape.distance(&row.parameters, point)).collect())
+    }
+
+    /// Distance from another trajectory at the times that both have, such as the infinite prompt's: (time, distance).
+    pub fn distances(&self, landscape: &dyn Landscape, other: &Trajectory) -> Vec<(f64, f64)> {
+        self.rows
+            .iter()
+            .filter_map(|row| {
+                let there = other.rows.iter().find(|there| there.time == row.time)?;
+                Some((row.time, landscape.distance(&row.parameters, &there.parameters)))
+            })
+            .collect()
+    }
 }
 
 /// Runs the flow from these parameters.
