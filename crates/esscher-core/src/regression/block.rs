@@ -131,7 +131,7 @@ impl Block {
     pub fn risk(&self, task: &LinearRegression, response: &Response) -> Result<f64> {
         let forms = Forms::new(self, task)?;
         let mut finite = 0.0;
-        for node in response.nodes(&forms.law, false) {
+        for node in response.nodes(&forms.law, false)? {
             let at = response.at(node.q)?;
             finite += 0.5 * forms.total_noise * at.spread * node.weight;
             for (i, weight) in node.single.iter().enumerate() {
@@ -152,7 +152,7 @@ impl Block {
         // E e₁ gᵢ², E e₂ gᵢ², and E F g gᵀ with F the derivative of the integrand in σ.
         let (mut first, mut second) = (vec![0.0; dimension], vec![0.0; dimension]);
         let mut sigma_part = Mat::<f64>::zeros(dimension, dimension);
-        for node in response.nodes(&forms.law, true) {
+        for node in response.nodes(&forms.law, true)? {
             let at = response.at(node.q)?;
             finite += 0.5 * forms.total_noise * at.spread * node.weight;
             // Half of M₂ C₂′ − 2 M₁ C₁′, entry by entry.

@@ -83,9 +83,9 @@ impl Response {
     /// Nodes that integrate these functions against the law of a quadratic form; `pairs` for gradients.
     ///
     /// On infinite prompts and for linear attention only E D needs the law at all, and D is linear in σ.
-    pub(super) fn nodes(&self, law: &QuadraticForm, pairs: bool) -> Vec<FormNode> {
+    pub(super) fn nodes(&self, law: &QuadraticForm, pairs: bool) -> Result<Vec<FormNode>> {
         match self.0 {
-            Kind::Infinite | Kind::Linear(_) => vec![law.mean_node()],
+            Kind::Infinite | Kind::Linear(_) => Ok(vec![law.mean_node()]),
             Kind::Softmax(_) | Kind::Opposite(_) => law.nodes(pairs),
         }
     }

@@ -263,7 +263,7 @@ impl SpectralTask {
             .zip(entries)
             .map(|(group, entry)| entry * entry * group.eigenvalue * group.query_eigenvalue)
             .collect();
-        for node in response.nodes(&QuadraticForm::new(&values, &count)?, true) {
+        for node in response.nodes(&QuadraticForm::new(&values, &count)?, true)? {
             let at = response.at(node.q)?;
             risk += 0.5 * gain * noise_of_gain * at.spread * node.weight;
             slope_of_gain += noise_of_gain * at.spread * node.weight;
