@@ -53,6 +53,8 @@ fn gaussian_slopes_follow_the_exponent_of_h() {
             assert!((last - 1.0).abs() < 1e-3);
         } else {
             assert!((last - kappa).abs() < (first - kappa).abs(), "σ = {sigma}: {slopes:?}, κ = {kappa}");
+            // Measured at 10¹²: 0.034, 0.007, 0.015 and 0.024 for σ = 1, 1.5, 2 and 3.
+            assert!((last - kappa).abs() < 0.04, "σ = {sigma}: {slopes:?}, κ = {kappa}");
         }
         assert!(last < last_slope);
         last_slope = last;
@@ -146,7 +148,7 @@ fn exact_and_sampled_studies_agree() {
             (exact.score_gradient_error.unwrap(), sampled.score_gradient_error.unwrap()),
             (exact.value_gradient_error, sampled.value_gradient_error),
         ] {
-            let allowed = 5.0 * a.absolute_error().hypot(b.absolute_error()) + 2e-3 * a.value;
+            let allowed = 5.0 * a.absolute_error().hypot(b.absolute_error());
             assert!((a.value - b.value).abs() < allowed, "{a:?} {b:?}");
         }
     }

@@ -21,7 +21,7 @@ pub use bounds::{
 };
 pub use query_average::{AveragedDeviation, QueryAverage, QueryAveraged};
 pub use sampled::{
-    JointErrors, Precision, SampleOptions, SampledLength, SampledPrompts, SampledUnit, SampledUnits,
+    JointErrors, Precision, SampleIdentity, SampleOptions, SampledLength, SampledPrompts, SampledUnit, SampledUnits,
 };
 
 pub use crate::prompt_length::PromptLength;
