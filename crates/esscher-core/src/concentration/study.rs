@@ -257,42 +257,42 @@ impl Study {
 
     /// The fitted exponent with its interval at this level.
     ///
-    /// Simulated lengths are prefixes of the same prompts; their joint covariance over trials enters the
-    /// fit where there are enough trials to estimate it (at least ten per length), else they count as
-    /// independent.
+    /// Simulated lengths are prefixes of the same prompts: their joint covariance over the trials enters the
+    /// fit, as [`Dependence::EstimatedLogCovariance`] describes, and [`RateFit::estimator`] says which line was taken.
     pub fn rate(&self, quantity: Quantity, level: f64) -> Result<RateFit> {
+        let points = self.points(quantity);
         match self.log_covariance(quantity) {
-            Some(covariance) => {
-                rate_fit(&self.points(quantity), Dependence::LogCovariance(covariance.as_ref()), level)
+            Some((covariance, draws)) => {
+                let covariance = covariance.as_ref();
+                rate_fit(&points, Dependence::EstimatedLogCovariance { covariance, draws }, level)
             }
-            None => rate_fit(&self.points(quantity), Dependence::Independent, level),
+            None => rate_fit(&points, Dependence::Independent, level),
         }
     }
 
     /// κ between neighbouring lengths.
     pub fn local_slopes(&self, quantity: Quantity) -> Result<Vec<LocalSlope>> {
+        let points = self.points(quantity);
         match self.log_covariance(quantity) {
-            Some(covariance) => {
-                local_slopes(&self.points(quantity), Dependence::LogCovariance(covariance.as_ref()))
+            Some((covariance, draws)) => {
+                let covariance = covariance.as_ref();
+                local_slopes(&points, Dependence::EstimatedLogCovariance { covariance, draws })
             }
-            None => local_slopes(&self.points(quantity), Dependence::Independent),
+            None => local_slopes(&points, Dependence::Independent),
         }
     }
 
-    /// Cov(ln vᵢ, ln vⱼ) of the simulated means, to first order.
-    fn log_covariance(&self, quantity: Quantity) -> Option<Mat<f64>> {
+    /// Cov(ln vᵢ, ln vⱼ) of the simulated means, to first order, with the number of trials; nothing where nothing was
+    /// simulated.
+    fn log_covariance(&self, quantity: Quantity) -> Option<(Mat<f64>, u64)> {
         let joint = &self.sampled.as_ref()?.joint;
         let joint: &JointSummary = match quantity {
             Quantity::Output => &joint.output,
             Quantity::ScoreGradient => &joint.score_gradient,
             Quantity::ValueGradient => &joint.value_gradient,
         };
-        let mean = joint.mean();
-        let enough = joint.count() >= 10 * mean.len() as u64;
-        if !enough || mean.iter().any(|&value| value <= 0.0) {
-            return None;
-        }
-        let covariance = joint.mean_covariance()?;
-        Some(Mat::from_fn(mean.len(), mean.len(), |i, j| covariance[(i, j)] / (mean[i] * mean[j])))
+        let (mean, covariance) = (joint.mean(), joint.mean_covariance()?);
+        let relative = |i, j| covariance[(i, j)] / mean[i] / mean[j];
+        Some((Mat::from_fn(mean.len(), mean.len(), relative), joint.count()))
     }
 }
