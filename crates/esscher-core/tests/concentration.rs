@@ -7,7 +7,7 @@ use esscher_core::attention::Softmax;
 use esscher_core::concentration::{Concentration, Engine, Horizon, Quantity, Regime, regime};
 use esscher_core::measure::{Affine, Cube, Empirical, Gaussian, Law, Mixture, Rademacher, Sphere};
 use esscher_core::prompt::{PromptLength, QueryAverage, SampleOptions, delta_method, rate_exponent};
-use esscher_core::{Accuracy, Completion, Mat, Unwatched, mat};
+use esscher_core::{Accuracy, Completion, Error, Mat, Unwatched, mat};
 use std::sync::Arc;
 
 fn plain_head(dimension: usize) -> Softmax {
@@ -176,6 +176,69 @@ fn the_horizon_is_the_first_sufficient_length() {
     ));
 }
 
+/// A monitor that stops in the middle leaves a bracket, never an answer from a partial average and never an error.
+#[test]
+fn a_stopped_horizon_is_a_bracket() {
+    let lengths = [length(10)];
+    let setting = Concentration::new(plain_head(2), isotropic(2, 0.5), isotropic(2, 1.0), &lengths).unwrap();
+    let average = QueryAverage { directions: 4, randomisations: 16, seed: 0 };
+    let stopped = |looks| {
+        setting.horizon(Quantity::Output, 1e-6, average, &StopAfter::looks(looks)).unwrap()
+    };
+    let found = setting.horizon(Quantity::Output, 1e-6, average, &Unwatched).unwrap().length().unwrap();
+    // Eight looks per call, two randomisations each.
+    assert_eq!(stopped(0), Horizon::Stopped { above: None, within: None });
+    assert_eq!(stopped(5), Horizon::Stopped { above: None, within: None });
+    for looks in [8, 13, 20] {
+        let Horizon::Stopped { above: Some(above), within: Some(within) } = stopped(looks) else {
+            panic!("{looks} looks: {:?}", stopped(looks))
+        };
+        assert!(above < found && found <= within, "{looks} looks: {above} {found} {within}");
+        assert_eq!(stopped(looks).length(), None);
+    }
+}
+
+/// The radius of mixture tokens is as fine at every length asked for as at the first: the error found at the horizon is
+/// that of a study over all the lengths of the first grid.
+#[test]
+fn a_horizon_keeps_its_query_points() {
+    let parts: Vec<(f64, Law)> = vec![
+        (0.5, Arc::new(Empirical::atom(&[-1.0]).unwrap())),
+        (0.5, Arc::new(Empirical::atom(&[1.0]).unwrap())),
+    ];
+    let tokens: Law = Arc::new(Mixture::new(parts).unwrap());
+    let queries: Law = Arc::new(Gaussian::new(&[1.0], mat![[1.0]].as_ref()).unwrap());
+    let head = Softmax::new(mat![[3.0]].as_ref(), mat![[1.0]].as_ref()).unwrap();
+    let grid = PromptLength::logarithmic(PromptLength::MIN, PromptLength::MAX, 24);
+    let setting = Concentration::new(head, tokens, queries, &grid).unwrap();
+    let study = setting.run(Engine::Exact(QueryAverage::COARSE), &Unwatched).unwrap();
+    // A tolerance that a length of the grid meets with equality, then one token less must be above.
+    let row = study.rows[10];
+    let found = setting
+        .horizon(Quantity::Output, row.output_error.value, QueryAverage::COARSE, &Unwatched)
+        .unwrap();
+    assert!(
+        matches!(found, Horizon::Found { length, error, .. } if length == row.length && error == row.output_error.value),
+        "{found:?} {row:?}"
+    );
+}
+
+#[test]
+fn studies_without_a_standard_error_are_refused() {
+    let lengths = [10, 100, 1000].map(length);
+    let tokens: Law = Arc::new(Cube::new(1).unwrap());
+    let setting =
+        Concentration::new(plain_head(1), tokens.clone(), isotropic(1, 1.0), &lengths).unwrap();
+    let one = SampleOptions { trials: 1, ..SampleOptions::default() };
+    assert!(matches!(setting.run(Engine::Sampled(one), &Unwatched), Err(Error::OutOfRange { .. })));
+    // Errors of 10²⁰⁰ have a mean but no variance.
+    let huge = Mat::from_fn(1, 1, |_, _| 1e100);
+    let head = Softmax::new(mat![[1.0]].as_ref(), huge.as_ref()).unwrap();
+    let setting = Concentration::new(head, tokens, isotropic(1, 1.0), &lengths).unwrap();
+    let few = SampleOptions { trials: 4, ..SampleOptions::default() };
+    assert!(matches!(setting.run(Engine::Sampled(few), &Unwatched), Err(Error::Overflow { .. })));
+}
+
 #[test]
 fn queries_have_their_regime() {
     assert_eq!(regime(1.0, length(1000)).unwrap(), Regime::Diluted);
@@ -183,15 +246,35 @@ fn queries_have_their_regime() {
     assert_eq!(regime(4.0, length(1000)).unwrap(), Regime::Frozen);
 }
 
+fn on_two_threads<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap().install(work)
+}
+
 #[test]
 fn a_stopped_study_resumes_to_the_same_bits() {
-    let lengths = [10, 100].map(length);
+    let lengths = [10, 100, 200].map(length);
     let tokens: Law = Arc::new(Cube::new(2).unwrap());
     let setting = Concentration::new(plain_head(2), tokens, isotropic(2, 1.0), &lengths).unwrap();
     let options = SampleOptions { trials: 300, ..SampleOptions::default() };
     let whole = setting.run(Engine::Sampled(options), &Unwatched).unwrap();
-    let stopped = setting.run(Engine::Sampled(options), &StopAfter::looks(0)).unwrap();
-    assert!(stopped.rows.is_empty() && matches!(stopped.completion, Completion::Stopped { .. }));
-    let resumed = setting.resume(options, stopped.units, &Unwatched).unwrap();
-    assert_eq!(whole.rows, resumed.rows);
+    // 300 trials are five units; a step is as many units as there are threads.
+    for looks in [0, 1, 2] {
+        let stopped = on_two_threads(|| setting.run(Engine::Sampled(options), &StopAfter::looks(looks))).unwrap();
+        assert!(matches!(stopped.completion, Completion::Stopped { total: 5, .. }));
+        assert_eq!(stopped.units.units.len(), 2 * looks);
+        assert_eq!(stopped.rows.is_empty(), looks == 0);
+        let resumed = setting.resume(options, stopped.units, &Unwatched).unwrap();
+        assert_eq!(whole.rows, resumed.rows);
+        assert_eq!(whole.rate(Quantity::Output, 0.9).ok(), resumed.rate(Quantity::Output, 0.9).ok());
+    }
+    // Units of another law, seed or grid are not taken for one's own.
+    let other = |change: &dyn Fn(&mut SampleOptions)| {
+        let mut other = options;
+        change(&mut other);
+        setting.resume(other, whole.units.clone(), &Unwatched)
+    };
+    assert!(matches!(other(&|options| options.seed = 1), Err(Error::OtherSimulation { .. })));
+    assert!(matches!(other(&|options| options.trials = 200), Err(Error::OutOfRange { .. } | Error::OtherSimulation { .. })));
+    let wider = Concentration::new(plain_head(2), isotropic(2, 2.0), isotropic(2, 1.0), &lengths).unwrap();
+    assert!(wider.resume(options, whole.units, &Unwatched).is_err());
 }

@@ -7,12 +7,13 @@ use esscher_core::attention::{Attention, Softmax};
 use esscher_core::measure::{
     Affine, Cube, Empirical, Gaussian, Law, Measure, Mixture, Rademacher, Sphere,
 };
+use esscher_core::numerics::statistics::Summary;
 use esscher_core::numerics::{InstructionSet, Stream, linalg};
 use esscher_core::prompt::{
     FinitePrompt, Precision, PromptLength, QueryAverage, SampleOptions, SampledPrompts, SampledUnit,
     SampledUnits, delta_method,
 };
-use esscher_core::{Completion, Mat, Unwatched, mat};
+use esscher_core::{Completion, Error, Mat, Unwatched, mat};
 use std::sync::Arc;
 
 fn options(trials: u32) -> SampleOptions {
@@ -159,6 +160,25 @@ fn units_of_another_simulation_are_refused() {
     assert!(mixed.clone().merge(run(&first)).is_ok());
     assert!(mixed.merge(run(&second)).is_err());
     assert!(prompts(1, &[10]).fold(&run(&first)).is_err());
+    // As many lengths, but others; the same lengths, but another law that differs in its last digit.
+    assert!(matches!(prompts(1, &[10, 21]).fold(&run(&first)), Err(Error::OtherSimulation { .. })));
+    let nearly = |covariance: f64| {
+        let queries = Arc::new(Gaussian::new(&[0.0, 0.0], mat![[1.0, 0.0], [0.0, covariance]].as_ref()).unwrap());
+        SampledPrompts::new(&head, tokens.clone(), queries, &lengths(&[10, 20]), options(4)).unwrap()
+    };
+    let (plain, next) = (nearly(1.0), nearly(1.0 + 4.0 * f64::EPSILON));
+    assert!(next.fold(&run(&plain)).is_err() && next.run(&mut run(&plain), &Unwatched).is_err());
+    assert_eq!(plain.identity(), nearly(1.0).identity());
+    // A number that does not exist, and a unit with trials missing.
+    let mut renumbered = run(&first);
+    let unit = renumbered.units.pop_first().unwrap().1;
+    renumbered.units.insert(7, unit.clone());
+    assert!(matches!(first.fold(&renumbered), Err(Error::OutOfRange { .. })));
+    let mut short = unit;
+    short.lengths[1].output_error = short.lengths[1].score_gradient_error;
+    short.lengths[1].value_gradient_error = Summary::of(&[1.0]);
+    let short = SampledUnits { units: [(0, short)].into() };
+    assert!(matches!(first.fold(&short), Err(Error::Size { .. })));
     assert!(first.run_unit(first.units(), &Unwatched).is_err());
     assert!(first.run_share(2, 2, &mut SampledUnits::default(), &Unwatched).is_err());
 }
@@ -332,4 +352,45 @@ fn tokens_far_from_the_origin_keep_their_digits() {
             }
         }
     }
+}
+
+/// A prompt of 10¹² tokens takes hours; the monitor is asked inside it.
+#[test]
+fn a_long_prompt_can_be_stopped_and_absurd_options_are_refused() {
+    let (tokens, queries): (Law, Law) =
+        (Arc::new(skew_gaussian()), Arc::new(Gaussian::standard(2).unwrap()));
+    let prompts = |options| {
+        SampledPrompts::new(&skew_head(), tokens.clone(), queries.clone(), &lengths(&[10, 1_000_000_000_000]), options)
+    };
+    let long = prompts(options(3)).unwrap();
+    let mut done = SampledUnits::default();
+    let completion = long.run(&mut done, &StopAfter::looks(4)).unwrap();
+    assert_eq!(completion, Completion::Stopped { completed: 0, total: 3 });
+    assert!(done.units.is_empty());
+    assert_eq!(long.run_unit(0, &StopAfter::looks(1)).unwrap(), None);
+    for absurd in [
+        SampleOptions { queries: u32::MAX, ..options(3) },
+        SampleOptions { queries: 0, ..options(3) },
+        options(u32::MAX),
+        options(0),
+    ] {
+        let text = prompts(absurd).unwrap_err().to_string();
+        assert!(text.contains("the number of"), "{text}");
+    }
+    // The most that is allowed is cut into units without overflow.
+    assert_eq!(prompts(options(1 << 24)).unwrap().units(), 1 << 24);
+}
+
+/// A point has one query, whatever number is asked for: the same bits, at the cost of one.
+#[test]
+fn a_point_is_one_query() {
+    let queries: Law = Arc::new(Empirical::atom(&[0.9, -1.4]).unwrap());
+    let found = |count| {
+        let options = SampleOptions { queries: count, ..options(1) };
+        let tokens: Law = Arc::new(skew_gaussian());
+        let prompts =
+            SampledPrompts::new(&skew_head(), tokens, queries.clone(), &lengths(&[200_000]), options).unwrap();
+        simulated(&prompts).lengths[0].output_error
+    };
+    assert_eq!(found(1), found(100_000));
 }

@@ -20,13 +20,16 @@ pub enum RadiusLaw {
 const TAIL: f64 = 1e-34;
 
 impl RadiusLaw {
+    /// The level of [`Self::quadrature`], at which the χ density itself is resolved to the last digit.
+    pub const FINE_LEVEL: u32 = 2;
+
     /// Nodes r and weights w with Σ w f(r) ≈ E f(r) for f smooth on the scale of the radius.
     ///
     /// For χ laws: trapezoid rule in x with r = exp(x − e^{−x}), which decays double-exponentially
     /// at r = 0 and like the Gaussian tail at infinity, so the rule converges geometrically.
     pub fn quadrature(&self) -> Vec<(f64, f64)> {
         let mut nodes = self.quadrature_level(0);
-        let finest = if self.is_spread() { FINE_LEVEL } else { 0 };
+        let finest = if self.is_spread() { RadiusLaw::FINE_LEVEL } else { 0 };
         for level in 1..=finest {
             nodes.iter_mut().for_each(|(_, weight)| *weight *= 0.5);
             nodes.extend(self.quadrature_level(level));
@@ -76,9 +79,6 @@ impl RadiusLaw {
         matches!(self, RadiusLaw::Chi { degrees } if *degrees > 0)
     }
 }
-
-/// The level at which the χ density itself is resolved to the last digit.
-const FINE_LEVEL: u32 = 2;
 
 fn chi_nodes(degrees: f64, level: u32) -> Vec<(f64, f64)> {
     let density = ChiDensity::new(degrees);

@@ -19,6 +19,7 @@ pub use asymptotics::{
 pub use bounds::{
     BoundConstants, output_bound, score_gradient_bound, trajectory_bound, value_gradient_bound,
 };
+pub(crate) use query_average::RadiusRefinement;
 pub use query_average::{AveragedDeviation, QueryAverage, QueryAveraged};
 pub use sampled::{
     JointErrors, Precision, SampleIdentity, SampleOptions, SampledLength, SampledPrompts, SampledUnit, SampledUnits,
