@@ -182,9 +182,7 @@ fn a_stopped_horizon_is_a_bracket() {
     let lengths = [length(10)];
     let setting = Concentration::new(plain_head(2), isotropic(2, 0.5), isotropic(2, 1.0), &lengths).unwrap();
     let average = QueryAverage { directions: 4, randomisations: 16, seed: 0 };
-    let stopped = |looks| {
-        setting.horizon(Quantity::Output, 1e-6, average, &StopAfter::looks(looks)).unwrap()
-    };
+    let stopped = |looks| setting.horizon(Quantity::Output, 1e-6, average, &StopAfter::looks(looks)).unwrap();
     let found = setting.horizon(Quantity::Output, 1e-6, average, &Unwatched).unwrap().length().unwrap();
     // Eight looks per call, two randomisations each.
     assert_eq!(stopped(0), Horizon::Stopped { above: None, within: None });
@@ -214,9 +212,8 @@ fn a_horizon_keeps_its_query_points() {
     let study = setting.run(Engine::Exact(QueryAverage::COARSE), &Unwatched).unwrap();
     // A tolerance that a length of the grid meets with equality, then one token less must be above.
     let row = study.rows[10];
-    let found = setting
-        .horizon(Quantity::Output, row.output_error.value, QueryAverage::COARSE, &Unwatched)
-        .unwrap();
+    let found =
+        setting.horizon(Quantity::Output, row.output_error.value, QueryAverage::COARSE, &Unwatched).unwrap();
     assert!(
         matches!(found, Horizon::Found { length, error, .. } if length == row.length && error == row.output_error.value),
         "{found:?} {row:?}"
@@ -227,8 +224,7 @@ fn a_horizon_keeps_its_query_points() {
 fn studies_without_a_standard_error_are_refused() {
     let lengths = [10, 100, 1000].map(length);
     let tokens: Law = Arc::new(Cube::new(1).unwrap());
-    let setting =
-        Concentration::new(plain_head(1), tokens.clone(), isotropic(1, 1.0), &lengths).unwrap();
+    let setting = Concentration::new(plain_head(1), tokens.clone(), isotropic(1, 1.0), &lengths).unwrap();
     let one = SampleOptions { trials: 1, ..SampleOptions::default() };
     assert!(matches!(setting.run(Engine::Sampled(one), &Unwatched), Err(Error::OutOfRange { .. })));
     // Errors of 10²⁰⁰ have a mean but no variance.
@@ -259,7 +255,8 @@ fn a_stopped_study_resumes_to_the_same_bits() {
     let whole = setting.run(Engine::Sampled(options), &Unwatched).unwrap();
     // 300 trials are five units; a step is as many units as there are threads.
     for looks in [0, 1, 2] {
-        let stopped = on_two_threads(|| setting.run(Engine::Sampled(options), &StopAfter::looks(looks))).unwrap();
+        let stopped =
+            on_two_threads(|| setting.run(Engine::Sampled(options), &StopAfter::looks(looks))).unwrap();
         assert!(matches!(stopped.completion, Completion::Stopped { total: 5, .. }));
         assert_eq!(stopped.units.units.len(), 2 * looks);
         assert_eq!(stopped.rows.is_empty(), looks == 0);
@@ -274,7 +271,10 @@ fn a_stopped_study_resumes_to_the_same_bits() {
         setting.resume(other, whole.units.clone(), &Unwatched)
     };
     assert!(matches!(other(&|options| options.seed = 1), Err(Error::OtherSimulation { .. })));
-    assert!(matches!(other(&|options| options.trials = 200), Err(Error::OutOfRange { .. } | Error::OtherSimulation { .. })));
+    assert!(matches!(
+        other(&|options| options.trials = 200),
+        Err(Error::OutOfRange { .. } | Error::OtherSimulation { .. })
+    ));
     let wider = Concentration::new(plain_head(2), isotropic(2, 2.0), isotropic(2, 1.0), &lengths).unwrap();
     assert!(wider.resume(options, whole.units, &Unwatched).is_err());
 }

@@ -5,8 +5,8 @@ mod common;
 use common::{length, lengths};
 use esscher_core::attention::Softmax;
 use esscher_core::concentration::{
-    Dependence, Estimator, Horizon, RateFit, RatePoint, Regime, SpreadBasis, horizon, horizon_in_batches, local_slopes,
-    rate_fit, regime, typical_error_exponent,
+    Dependence, Estimator, Horizon, RateFit, RatePoint, Regime, SpreadBasis, horizon, horizon_in_batches,
+    local_slopes, rate_fit, regime, typical_error_exponent,
 };
 use esscher_core::measure::Gaussian;
 use esscher_core::numerics::{JointSummary, Stream};
@@ -351,8 +351,11 @@ fn local_slopes_follow_the_curve() {
     assert!((slopes[1].slope - (1.0 - 1.0 / 1e6f64.ln())).abs() < 1e-4);
     // Neighbours near 10¹²: the values differ in their last four digits, and the slope keeps all of those.
     let (near, next) = (1e-9, 1e-9 * (1.0 - 1e-12));
-    let neighbours = [(999_999_999_999, near), (1_000_000_000_000, next)]
-        .map(|(tokens, value)| RatePoint { length: length(tokens), value, absolute_error: 0.0 });
+    let neighbours = [(999_999_999_999, near), (1_000_000_000_000, next)].map(|(tokens, value)| RatePoint {
+        length: length(tokens),
+        value,
+        absolute_error: 0.0,
+    });
     let slope = local_slopes(&neighbours, Dependence::Independent).unwrap()[0].slope;
     let exact = ((near - next) / next).ln_1p() / (1.0 / 999_999_999_999f64).ln_1p();
     assert!((slope / exact - 1.0).abs() < 1e-12, "{slope} {exact}");

@@ -4,9 +4,7 @@ mod common;
 
 use common::{StopAfter, lengths, skew_gaussian, skew_head, skew_mixture};
 use esscher_core::attention::{Attention, Softmax};
-use esscher_core::measure::{
-    Affine, Cube, Empirical, Gaussian, Law, Measure, Mixture, Rademacher, Sphere,
-};
+use esscher_core::measure::{Affine, Cube, Empirical, Gaussian, Law, Measure, Mixture, Rademacher, Sphere};
 use esscher_core::numerics::statistics::Summary;
 use esscher_core::numerics::{InstructionSet, Stream, linalg};
 use esscher_core::prompt::{
@@ -163,7 +161,8 @@ fn units_of_another_simulation_are_refused() {
     // As many lengths, but others; the same lengths, but another law that differs in its last digit.
     assert!(matches!(prompts(1, &[10, 21]).fold(&run(&first)), Err(Error::OtherSimulation { .. })));
     let nearly = |covariance: f64| {
-        let queries = Arc::new(Gaussian::new(&[0.0, 0.0], mat![[1.0, 0.0], [0.0, covariance]].as_ref()).unwrap());
+        let queries =
+            Arc::new(Gaussian::new(&[0.0, 0.0], mat![[1.0, 0.0], [0.0, covariance]].as_ref()).unwrap());
         SampledPrompts::new(&head, tokens.clone(), queries, &lengths(&[10, 20]), options(4)).unwrap()
     };
     let (plain, next) = (nearly(1.0), nearly(1.0 + 4.0 * f64::EPSILON));
@@ -261,8 +260,12 @@ fn very_negative_scores_are_streamed_as_ordinary_attention() {
                     for trial in 0..8 {
                         // One trial alone: the sum over the first trials minus that over those before.
                         let total = |trials: u32| {
-                            let options =
-                                SampleOptions { precision, instruction_set: set, queries: 1, ..options(trials) };
+                            let options = SampleOptions {
+                                precision,
+                                instruction_set: set,
+                                queries: 1,
+                                ..options(trials)
+                            };
                             let prompts =
                                 SampledPrompts::new(&head, tokens.clone(), queries.clone(), &all, options);
                             let found = simulated(&prompts.unwrap()).lengths.into_iter();
@@ -336,13 +339,13 @@ fn tokens_far_from_the_origin_keep_their_digits() {
         for set in InstructionSet::available() {
             let options = SampleOptions { precision, instruction_set: set, queries: 1, ..options(1) };
             let all = lengths(&[3, 1000]);
-            let prompts =
-                SampledPrompts::new(&head, tokens.clone(), queries.clone(), &all, options).unwrap();
+            let prompts = SampledPrompts::new(&head, tokens.clone(), queries.clone(), &all, options).unwrap();
             for found in simulated(&prompts).lengths {
                 // The same prompt at the origin: the shift leaves errors and weights alone.
                 let drawn = drawn_prompt(near.as_ref(), set, 0, found.length.get() as usize);
                 let expected = ordinary_errors(&head, near.as_ref(), &drawn, &query);
-                for (found, expected) in [found.output_error, found.score_gradient_error].iter().zip(expected) {
+                for (found, expected) in [found.output_error, found.score_gradient_error].iter().zip(expected)
+                {
                     let found = found.mean().unwrap();
                     assert!(
                         (found / expected - 1.0).abs() < tolerance,
@@ -357,10 +360,15 @@ fn tokens_far_from_the_origin_keep_their_digits() {
 /// A prompt of 10¹² tokens takes hours; the monitor is asked inside it.
 #[test]
 fn a_long_prompt_can_be_stopped_and_absurd_options_are_refused() {
-    let (tokens, queries): (Law, Law) =
-        (Arc::new(skew_gaussian()), Arc::new(Gaussian::standard(2).unwrap()));
+    let (tokens, queries): (Law, Law) = (Arc::new(skew_gaussian()), Arc::new(Gaussian::standard(2).unwrap()));
     let prompts = |options| {
-        SampledPrompts::new(&skew_head(), tokens.clone(), queries.clone(), &lengths(&[10, 1_000_000_000_000]), options)
+        SampledPrompts::new(
+            &skew_head(),
+            tokens.clone(),
+            queries.clone(),
+            &lengths(&[10, 1_000_000_000_000]),
+            options,
+        )
     };
     let long = prompts(options(3)).unwrap();
     let mut done = SampledUnits::default();
@@ -389,7 +397,8 @@ fn a_point_is_one_query() {
         let options = SampleOptions { queries: count, ..options(1) };
         let tokens: Law = Arc::new(skew_gaussian());
         let prompts =
-            SampledPrompts::new(&skew_head(), tokens, queries.clone(), &lengths(&[200_000]), options).unwrap();
+            SampledPrompts::new(&skew_head(), tokens, queries.clone(), &lengths(&[200_000]), options)
+                .unwrap();
         simulated(&prompts).lengths[0].output_error
     };
     assert_eq!(found(1), found(100_000));

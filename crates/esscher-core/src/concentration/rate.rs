@@ -201,12 +201,11 @@ pub fn rate_fit(points: &[RatePoint], dependence: Dependence<'_>, level: f64) ->
     }
     // Logarithms relative to the most precise point: where it outweighs all others by many orders of magnitude, its
     // large weight meets zeros, and no digit of the others is lost beside it.
-    let most_precise = kept.iter().copied().min_by(|&a, &b| errors.deviations[a].total_cmp(&errors.deviations[b]));
+    let most_precise =
+        kept.iter().copied().min_by(|&a, &b| errors.deviations[a].total_cmp(&errors.deviations[b]));
     let origin = points[most_precise.unwrap_or(kept[0])];
-    let log_lengths: Vec<f64> = kept
-        .iter()
-        .map(|&index| log_ratio(points[index].length.as_f64(), origin.length.as_f64()))
-        .collect();
+    let log_lengths: Vec<f64> =
+        kept.iter().map(|&index| log_ratio(points[index].length.as_f64(), origin.length.as_f64())).collect();
     let log_values: Vec<f64> =
         kept.iter().map(|&index| log_ratio(points[index].value, origin.value)).collect();
     let (estimator, whitener) = errors.whitener(&kept)?;

@@ -10,7 +10,8 @@ use crate::monitor::{Completion, Monitor};
 use crate::numerics::statistics::Summary;
 use crate::numerics::{JointSummary, check, linalg};
 use crate::prompt::{
-    AveragedDeviation, FinitePrompt, PromptLength, QueryAverage, RadiusRefinement, SampleOptions, SampledPrompts, SampledUnit, SampledUnits,
+    AveragedDeviation, FinitePrompt, PromptLength, QueryAverage, RadiusRefinement, SampleOptions,
+    SampledPrompts, SampledUnit, SampledUnits,
 };
 use faer::Mat;
 

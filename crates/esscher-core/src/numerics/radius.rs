@@ -167,9 +167,8 @@ mod tests {
             for refinement in [1, 3] {
                 let shifts = 64;
                 let mean = |f: &dyn Fn(f64) -> f64| -> f64 {
-                    let shifted = |k: i32| {
-                        law.shifted_quadrature(refinement, (f64::from(k) + 0.7) / f64::from(shifts))
-                    };
+                    let shifted =
+                        |k: i32| law.shifted_quadrature(refinement, (f64::from(k) + 0.7) / f64::from(shifts));
                     (0..shifts).map(|k| rule(&shifted(k), f)).sum::<f64>() / f64::from(shifts)
                 };
                 assert!((mean(&|_| 1.0) - 1.0).abs() < 1e-12, "{degrees}");

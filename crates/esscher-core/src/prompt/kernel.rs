@@ -451,11 +451,15 @@ mod tests {
                     sums.add(&tokens).expect("scores of ordinary size");
                     let scores: Vec<f64> = tokens.iter().map(|token| score * token).collect();
                     let (weights, _) = crate::numerics::softmax(&scores);
-                    let expected: f64 = weights.iter().zip(&tokens).map(|(weight, token)| weight * token).sum();
+                    let expected: f64 =
+                        weights.iter().zip(&tokens).map(|(weight, token)| weight * token).sum();
                     let mut found = [0.0];
                     sums.mean(0, &mut found);
                     let [found] = found;
-                    assert!((found - expected).abs() < tolerance, "{set} {score} {count}: {found} {expected}");
+                    assert!(
+                        (found - expected).abs() < tolerance,
+                        "{set} {score} {count}: {found} {expected}"
+                    );
                 }
             }
         }
@@ -480,7 +484,10 @@ mod tests {
                 ([1e39, 0.0], [1e-30, 1.0]),
                 ([0.0, 0.0], [1e39, 1.0]),
             ] {
-                assert!(matches!(single(tilt, token), Err(Error::Overflow { .. })), "{set} {tilt:?} {token:?}");
+                assert!(
+                    matches!(single(tilt, token), Err(Error::Overflow { .. })),
+                    "{set} {tilt:?} {token:?}"
+                );
             }
             let mut double = PromptSums::<f64>::new(&[0.0], &[1e200], Order::First, set);
             assert!(double.add(&[1e100]).is_ok() && double.add(&[1e200]).is_err());

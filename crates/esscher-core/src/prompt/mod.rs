@@ -22,7 +22,8 @@ pub use bounds::{
 pub(crate) use query_average::RadiusRefinement;
 pub use query_average::{AveragedDeviation, QueryAverage, QueryAveraged};
 pub use sampled::{
-    JointErrors, Precision, SampleIdentity, SampleOptions, SampledLength, SampledPrompts, SampledUnit, SampledUnits,
+    JointErrors, Precision, SampleIdentity, SampleOptions, SampledLength, SampledPrompts, SampledUnit,
+    SampledUnits,
 };
 
 pub use crate::prompt_length::PromptLength;

@@ -292,7 +292,9 @@ impl GaussianAverage<'_> {
             .into_par_iter()
             .map(|batch| {
                 (RadiusLaw::FINE_LEVEL + 1..=finest)
-                    .try_fold(self.node_weights(batch, None)?, |coarse, level| self.refined(coarse, batch, level))
+                    .try_fold(self.node_weights(batch, None)?, |coarse, level| {
+                        self.refined(coarse, batch, level)
+                    })
             })
             .collect::<Result<_>>()?;
         self.errors(&weights, moments)

@@ -157,7 +157,8 @@ impl Design {
         };
         let (points, spread): (Vec<_>, Vec<_>) = parts.iter().partition(|(_, radial)| is_point(radial));
         // Another fraction may have one node more or less.
-        let nodes: usize = spread.iter().map(|(_, radial)| radial.radius.shifted_quadrature(1, 0.5).len()).sum();
+        let nodes: usize =
+            spread.iter().map(|(_, radial)| radial.radius.shifted_quadrature(1, 0.5).len()).sum();
         if parts.len() > 1 && points.len() + nodes > queries as usize {
             return Design::Drawn;
         }
@@ -393,13 +394,12 @@ impl SampledPrompts {
                 queries.iter().map(|(_, query)| self.limit(query)).collect::<Result<_>>()?;
             let tilts: Vec<f64> = limits.iter().flat_map(|limit| limit.tilt.iter().copied()).collect();
             let order = if self.options.score_gradient { Order::Second } else { Order::First };
-            let mut sums =
-                PromptSums::<T>::new(&self.centre, &tilts, order, self.options.instruction_set);
+            let mut sums = PromptSums::<T>::new(&self.centre, &tilts, order, self.options.instruction_set);
             let mut prompt = TokenStream::new(self, trial);
             let mut errors = [const { Vec::new() }; 3];
             for (&length, summary) in self.lengths.iter().zip(&mut total.lengths) {
-                let finished =
-                    prompt.read_until(length.get(), &mut sums, |tokens| watch.goes_on(tokens, queries.len()))?;
+                let finished = prompt
+                    .read_until(length.get(), &mut sums, |tokens| watch.goes_on(tokens, queries.len()))?;
                 if !finished {
                     return Ok(None);
                 }
@@ -518,9 +518,8 @@ impl SampledUnits {
         if let Some(first) = identities.next() {
             identities.try_for_each(|identity| check_same(first, identity))?;
         }
-        let differs = |(number, unit): &(&u32, &SampledUnit)| {
-            self.units.get(number).is_some_and(|mine| mine != *unit)
-        };
+        let differs =
+            |(number, unit): &(&u32, &SampledUnit)| self.units.get(number).is_some_and(|mine| mine != *unit);
         if let Some((&number, _)) = other.units.iter().find(differs) {
             return Err(Error::OutOfRange {
                 what: "a unit that is in both parts but differs, unit",
