@@ -6,7 +6,7 @@
 use esscher_core::attention::Softmax;
 use esscher_core::measure::{Affine, Cube, Gaussian, Law};
 use esscher_core::prompt::{Precision, PromptLength, SampleOptions, SampledPrompts};
-use esscher_core::{Error, Mat, Result};
+use esscher_core::{Error, Mat, Result, Unwatched};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -53,7 +53,7 @@ fn nanoseconds(dimension: usize, queries: u32, tokens: u64, options: SampleOptio
     let mut best = f64::INFINITY;
     for _ in 0..5 {
         let start = cpu_seconds();
-        prompts.run_unit(0)?;
+        prompts.run_unit(0, &Unwatched)?;
         best = best.min(cpu_seconds() - start);
     }
     Ok(best / tokens as f64 * 1e9)
@@ -82,7 +82,7 @@ fn linear() -> Result<()> {
 
 fn memory(tokens: u64) -> Result<()> {
     let options = SampleOptions { score_gradient: false, ..SampleOptions::default() };
-    prompts(2, 8, tokens, options)?.run_unit(0)?;
+    prompts(2, 8, tokens, options)?.run_unit(0, &Unwatched)?;
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let peak = status.lines().find(|line| line.starts_with("VmHWM")).unwrap_or("VmHWM: unknown");
     println!("{tokens} {}", peak.split_whitespace().nth(1).unwrap_or("unknown"));

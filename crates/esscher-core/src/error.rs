@@ -207,6 +207,18 @@ pub enum Error {
         available: String,
     },
 
+    /// Units of different simulations were put together.
+    #[error(
+        "a unit of another simulation (digest {found:016x} instead of {expected:016x}): head, laws, lengths and \
+         options must be the same, instruction set included"
+    )]
+    OtherSimulation {
+        /// The digest of the simulation asked for.
+        expected: u64,
+        /// The digest that the unit carries; equal to the other if only the options differ.
+        found: u64,
+    },
+
     /// This family of measures cannot do what was asked.
     #[error("{family}: {operation} is not available; {remedy}")]
     Unsupported {

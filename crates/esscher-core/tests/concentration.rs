@@ -7,7 +7,7 @@ use esscher_core::attention::Softmax;
 use esscher_core::concentration::{Concentration, Engine, Horizon, Quantity, Regime, regime};
 use esscher_core::measure::{Affine, Cube, Empirical, Gaussian, Law, Mixture, Rademacher, Sphere};
 use esscher_core::prompt::{PromptLength, QueryAverage, SampleOptions, delta_method, rate_exponent};
-use esscher_core::{Accuracy, Completion, Mat, Unwatched, mat};
+use esscher_core::{Accuracy, Completion, Error, Mat, Unwatched, mat};
 use std::sync::Arc;
 
 fn plain_head(dimension: usize) -> Softmax {
@@ -53,6 +53,8 @@ fn gaussian_slopes_follow_the_exponent_of_h() {
             assert!((last - 1.0).abs() < 1e-3);
         } else {
             assert!((last - kappa).abs() < (first - kappa).abs(), "σ = {sigma}: {slopes:?}, κ = {kappa}");
+            // Measured at 10¹²: 0.034, 0.007, 0.015 and 0.024 for σ = 1, 1.5, 2 and 3.
+            assert!((last - kappa).abs() < 0.04, "σ = {sigma}: {slopes:?}, κ = {kappa}");
         }
         assert!(last < last_slope);
         last_slope = last;
@@ -146,7 +148,7 @@ fn exact_and_sampled_studies_agree() {
             (exact.score_gradient_error.unwrap(), sampled.score_gradient_error.unwrap()),
             (exact.value_gradient_error, sampled.value_gradient_error),
         ] {
-            let allowed = 5.0 * a.absolute_error().hypot(b.absolute_error()) + 2e-3 * a.value;
+            let allowed = 5.0 * a.absolute_error().hypot(b.absolute_error());
             assert!((a.value - b.value).abs() < allowed, "{a:?} {b:?}");
         }
     }
@@ -174,6 +176,69 @@ fn the_horizon_is_the_first_sufficient_length() {
     ));
 }
 
+/// A monitor that stops in the middle leaves a bracket, never an answer from a partial average and never an error.
+#[test]
+fn a_stopped_horizon_is_a_bracket() {
+    let lengths = [length(10)];
+    let setting = Concentration::new(plain_head(2), isotropic(2, 0.5), isotropic(2, 1.0), &lengths).unwrap();
+    let average = QueryAverage { directions: 4, randomisations: 16, seed: 0 };
+    let stopped = |looks| setting.horizon(Quantity::Output, 1e-6, average, &StopAfter::looks(looks)).unwrap();
+    let found = setting.horizon(Quantity::Output, 1e-6, average, &Unwatched).unwrap().length().unwrap();
+    // Eight looks per call, two randomisations each.
+    assert_eq!(stopped(0), Horizon::Stopped { above: None, within: None });
+    assert_eq!(stopped(5), Horizon::Stopped { above: None, within: None });
+    for looks in [8, 13, 20] {
+        let Horizon::Stopped { above: Some(above), within: Some(within) } = stopped(looks) else {
+            panic!("{looks} looks: {:?}", stopped(looks))
+        };
+        assert!(above < found && found <= within, "{looks} looks: {above} {found} {within}");
+        assert_eq!(stopped(looks).length(), None);
+    }
+}
+
+/// The radius of mixture tokens is as fine at every length asked for as at the first ones: the error at the horizon is that
+/// of a study over those lengths, to rounding.
+#[test]
+fn a_horizon_keeps_its_query_points() {
+    let parts: Vec<(f64, Law)> = vec![
+        (0.5, Arc::new(Empirical::atom(&[-1.0, 0.5]).unwrap())),
+        (0.5, Arc::new(Empirical::atom(&[1.0, 0.0]).unwrap())),
+    ];
+    let tokens: Law = Arc::new(Mixture::new(parts).unwrap());
+    let queries: Law = Arc::new(Gaussian::new(&[1.0, 0.0], Mat::identity(2, 2).as_ref()).unwrap());
+    // At this steepness the first lengths need one level more than the short ones around the horizon.
+    let score = mat![[2.65, 0.0], [0.0, 2.65]];
+    let head = Softmax::new(score.as_ref(), Mat::identity(2, 2).as_ref()).unwrap();
+    // In the plane a radius rule has settled where it changes by 10⁻³, so that another one would show.
+    let average = QueryAverage { directions: 2, randomisations: 2, seed: 0 };
+    let mut lengths = PromptLength::logarithmic(PromptLength::MIN, PromptLength::MAX, 24);
+    let setting = |lengths: &[PromptLength]| {
+        Concentration::new(head.clone(), tokens.clone(), queries.clone(), lengths).unwrap()
+    };
+    let found = setting(&lengths).horizon(Quantity::Output, 0.1, average, &Unwatched).unwrap();
+    let Horizon::Found { length, error, .. } = found else { panic!("{found:?}") };
+    lengths.push(length);
+    let study = setting(&lengths).run(Engine::Exact(average), &Unwatched).unwrap();
+    let row = study.rows.iter().find(|row| row.length == length).unwrap();
+    let change = (row.output_error.value / error - 1.0).abs();
+    assert!(change < 1e-12, "{found:?} {row:?}: {change:e}");
+}
+
+#[test]
+fn studies_without_a_standard_error_are_refused() {
+    let lengths = [10, 100, 1000].map(length);
+    let tokens: Law = Arc::new(Cube::new(1).unwrap());
+    let setting = Concentration::new(plain_head(1), tokens.clone(), isotropic(1, 1.0), &lengths).unwrap();
+    let one = SampleOptions { trials: 1, ..SampleOptions::default() };
+    assert!(matches!(setting.run(Engine::Sampled(one), &Unwatched), Err(Error::OutOfRange { .. })));
+    // Errors of 10²⁰⁰ have a mean but no variance.
+    let huge = Mat::from_fn(1, 1, |_, _| 1e100);
+    let head = Softmax::new(mat![[1.0]].as_ref(), huge.as_ref()).unwrap();
+    let setting = Concentration::new(head, tokens, isotropic(1, 1.0), &lengths).unwrap();
+    let few = SampleOptions { trials: 4, ..SampleOptions::default() };
+    assert!(matches!(setting.run(Engine::Sampled(few), &Unwatched), Err(Error::Overflow { .. })));
+}
+
 #[test]
 fn queries_have_their_regime() {
     assert_eq!(regime(1.0, length(1000)).unwrap(), Regime::Diluted);
@@ -181,15 +246,39 @@ fn queries_have_their_regime() {
     assert_eq!(regime(4.0, length(1000)).unwrap(), Regime::Frozen);
 }
 
+fn on_two_threads<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap().install(work)
+}
+
 #[test]
 fn a_stopped_study_resumes_to_the_same_bits() {
-    let lengths = [10, 100].map(length);
+    let lengths = [10, 100, 200].map(length);
     let tokens: Law = Arc::new(Cube::new(2).unwrap());
     let setting = Concentration::new(plain_head(2), tokens, isotropic(2, 1.0), &lengths).unwrap();
     let options = SampleOptions { trials: 300, ..SampleOptions::default() };
     let whole = setting.run(Engine::Sampled(options), &Unwatched).unwrap();
-    let stopped = setting.run(Engine::Sampled(options), &StopAfter::looks(0)).unwrap();
-    assert!(stopped.rows.is_empty() && matches!(stopped.completion, Completion::Stopped { .. }));
-    let resumed = setting.resume(options, stopped.units, &Unwatched).unwrap();
-    assert_eq!(whole.rows, resumed.rows);
+    // 300 trials are five units; a step is as many units as there are threads.
+    for looks in [0, 1, 2] {
+        let stopped =
+            on_two_threads(|| setting.run(Engine::Sampled(options), &StopAfter::looks(looks))).unwrap();
+        assert!(matches!(stopped.completion, Completion::Stopped { total: 5, .. }));
+        assert_eq!(stopped.units.units.len(), 2 * looks);
+        assert_eq!(stopped.rows.is_empty(), looks == 0);
+        let resumed = setting.resume(options, stopped.units, &Unwatched).unwrap();
+        assert_eq!(whole.rows, resumed.rows);
+        assert_eq!(whole.rate(Quantity::Output, 0.9).ok(), resumed.rate(Quantity::Output, 0.9).ok());
+    }
+    // Units of another law, seed or grid are not taken for one's own.
+    let other = |change: &dyn Fn(&mut SampleOptions)| {
+        let mut other = options;
+        change(&mut other);
+        setting.resume(other, whole.units.clone(), &Unwatched)
+    };
+    assert!(matches!(other(&|options| options.seed = 1), Err(Error::OtherSimulation { .. })));
+    assert!(matches!(
+        other(&|options| options.trials = 200),
+        Err(Error::OutOfRange { .. } | Error::OtherSimulation { .. })
+    ));
+    let wider = Concentration::new(plain_head(2), isotropic(2, 2.0), isotropic(2, 1.0), &lengths).unwrap();
+    assert!(wider.resume(options, whole.units, &Unwatched).is_err());
 }

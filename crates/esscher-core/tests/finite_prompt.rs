@@ -7,7 +7,7 @@ use esscher_core::attention::{Attention, Softmax};
 use esscher_core::measure::{Gaussian, Law, Measure, Mixture, Rademacher};
 use esscher_core::numerics::linalg;
 use esscher_core::prompt::{Deviation, FinitePrompt, PromptLength, delta_method, gaussian_gradient_constant};
-use esscher_core::{Mat, Unwatched, mat};
+use esscher_core::{Error, Mat, Unwatched, mat};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use serde_json::Value;
@@ -170,6 +170,15 @@ fn simulated_prompts_on_a_plane_agree_within_standard_errors() {
         25,
         40_000,
     );
+}
+
+/// Entries of 10³⁰⁸ are finite, their trace is not.
+#[test]
+fn an_overflowing_trace_of_the_delta_method_is_an_error() {
+    let value = Mat::from_fn(2, 2, |i, j| if i == j { 1e154 } else { 0.0 });
+    let head = Softmax::new(Mat::identity(2, 2).as_ref(), value.as_ref()).unwrap();
+    let tokens = Gaussian::standard(2).unwrap();
+    assert!(matches!(delta_method(&head, &tokens, &[0.0, 0.0]), Err(Error::Overflow { .. })));
 }
 
 /// L · error − constant is of order 1/L: at L = 10¹² the first nine digits are those of the constant.

@@ -153,6 +153,37 @@ fn off_centre_averages_equal_one_dimensional_quadrature() {
     }
 }
 
+/// Two Gaussian tokens have Σp² = (1 + tanh²(τg/√2))/2, g normal: a plain double sum, against which the stated
+/// tolerance has to hold where the rays pass the origin at a sharp turn.
+#[test]
+fn off_centre_lines_keep_their_tolerance_at_any_steepness() {
+    let tokens = Gaussian::standard(1).unwrap();
+    let queries = Gaussian::new(&[2.0], mat![[1.0]].as_ref()).unwrap();
+    for steepness in [1.0, 3.0, 10.0] {
+        let head = Softmax::new(mat![[steepness]].as_ref(), mat![[1.0]].as_ref()).unwrap();
+        let prompt = FinitePrompt::exact(&head, &tokens).unwrap();
+        let all = lengths(&[2, 100]);
+        let found = prompt.over_queries(&queries, &all, QueryAverage::default(), &Unwatched).unwrap();
+        let found = found.deviations[0].participation;
+        let Accuracy::Exact { tolerance } = found.accuracy else { panic!("{found:?}") };
+        // Poles of tanh lie 0.03 from the axis at the outermost nodes: both steps are far below.
+        let (query_step, normal_step) = (0.006, 0.008);
+        let mut expected = 0.0;
+        for j in -1400..=1400 {
+            let g = query_step * f64::from(j);
+            let tau = steepness * (2.0 + g).abs();
+            let squares: f64 = (-1100..=1100)
+                .map(|k| normal_step * f64::from(k))
+                .map(|g| normal_step * normal::density(g) * (tau * g / 2f64.sqrt()).tanh().powi(2))
+                .sum();
+            expected += query_step * normal::density(g) * 0.5 * (1.0 + squares);
+        }
+        let error = (found.value / expected - 1.0).abs();
+        println!("U = {steepness}: relative error {error:.1e}, stated {tolerance:.1e}");
+        assert!(tolerance < 2e-9 && error < tolerance, "U = {steepness}: {error:e}, stated {tolerance:e}");
+    }
+}
+
 #[test]
 fn mixture_tokens_average_like_the_gaussian_they_are() {
     let gaussian = Gaussian::standard(2).unwrap();

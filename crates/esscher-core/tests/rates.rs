@@ -5,11 +5,11 @@ mod common;
 use common::{length, lengths};
 use esscher_core::attention::Softmax;
 use esscher_core::concentration::{
-    Dependence, Horizon, RateFit, RatePoint, Regime, SpreadBasis, horizon, horizon_in_batches, local_slopes,
-    rate_fit, regime, typical_error_exponent,
+    Dependence, Estimator, Horizon, RateFit, RatePoint, Regime, SpreadBasis, horizon, horizon_in_batches,
+    local_slopes, rate_fit, regime, typical_error_exponent,
 };
 use esscher_core::measure::Gaussian;
-use esscher_core::numerics::Stream;
+use esscher_core::numerics::{JointSummary, Stream};
 use esscher_core::prompt::{FinitePrompt, PromptLength};
 use esscher_core::{Accuracy, Error, Estimate, Mat, Result, mat};
 
@@ -37,6 +37,39 @@ fn exact_power_laws_are_recovered_to_rounding() {
             assert!(fit.residuals.iter().all(|residual| residual.abs() < 1e-13));
             assert!(fit.interval.contains(exponent) && fit.dropped.is_empty());
             assert_eq!(fit.degrees_of_freedom, 6);
+        }
+    }
+}
+
+/// Exact points beside sampled ones, anywhere in the list, independent or correlated: nine orders of magnitude in the
+/// weights cost no digit.
+#[test]
+fn power_laws_are_recovered_from_points_of_mixed_precision() {
+    let mixtures = [
+        [0.1, 1e-9, 0.1, 0.1],
+        [1e-12, 0.1, 0.1, 0.1],
+        [0.1, 0.1, 0.1, 1e-9],
+        [1e-15, 1e-3, 0.3, 1e-9],
+        [0.1, 1e-12, 1e-12, 0.1],
+        [0.0, 0.3, 1e-8, 0.0],
+    ];
+    for precision in mixtures {
+        let mut mixed = points(&[10, 100, 1000, 10_000], |l| 1.7 * l.powf(-0.7), 0.0);
+        mixed.iter_mut().zip(precision).for_each(|(point, error)| point.absolute_error = error * point.value);
+        for correlation in [0.0, 0.06, 0.5] {
+            let covariance = Mat::from_fn(4, 4, |i, j| {
+                precision[i] * precision[j] * if i == j { 1.0 } else { correlation }
+            });
+            let fit = if correlation == 0.0 {
+                rate_fit(&mixed, Dependence::Independent, 0.95)
+            } else {
+                rate_fit(&mixed, Dependence::LogCovariance(covariance.as_ref()), 0.95)
+            };
+            let fit = fit.unwrap();
+            assert!((fit.exponent - 0.7).abs() < 1e-14, "{precision:?} {correlation}: {fit:?}");
+            assert!((fit.constant / 1.7 - 1.0).abs() < 1e-13, "{precision:?} {correlation}: {fit:?}");
+            assert!(fit.residuals.iter().all(|residual| residual.abs() < 1e-13));
+            assert!(fit.interval.contains(0.7), "{precision:?} {correlation}: {fit:?}");
         }
     }
 }
@@ -178,6 +211,92 @@ fn generalised_least_squares_covers_with_correlated_points() {
     assert!((square.sqrt() / stated - 1.0).abs() < 5.0 / (2.0 * f64::from(FITS)).sqrt());
 }
 
+/// Prefixes of few prompts: the covariance is estimated from the draws themselves, on both sides of ten draws and
+/// of ten draws per length. 4000 fits each; five standard errors below the level have probability below 10⁻⁶.
+///
+/// Errors are walks in L, so relative errors of neighbours hang together, and grow with the length by a factor
+/// of four, so that weights matter. Treated as independent they cover as little as half of the time.
+#[test]
+fn estimated_covariances_of_prefixes_cover() {
+    const FITS: u32 = 4000;
+    let level = 0.95;
+    let band = 5.0 * (level * (1.0 - level) / f64::from(FITS)).sqrt();
+    for (size, draws, estimator) in [
+        (4usize, 2u32, Estimator::OrdinaryLeastSquares),
+        (8, 5, Estimator::OrdinaryLeastSquares),
+        (8, 9, Estimator::OrdinaryLeastSquares),
+        (8, 12, Estimator::WeightedLeastSquares),
+        (8, 79, Estimator::WeightedLeastSquares),
+        (8, 80, Estimator::GeneralisedLeastSquares),
+        (4, 40, Estimator::GeneralisedLeastSquares),
+        (20, 50, Estimator::WeightedLeastSquares),
+    ] {
+        let grid: Vec<u64> = (0..size).map(|k| 100 << k).collect();
+        let (mut covered, mut alone) = (0, 0);
+        for fit in 0..FITS {
+            let mut stream = Stream::new(92, fit, 64 * draws + size as u32);
+            let mut joint = JointSummary::new(size);
+            for _ in 0..draws {
+                let (mut walk, mut before) = (0.0, 0.0);
+                let values: Vec<f64> = grid
+                    .iter()
+                    .map(|&tokens| {
+                        let tokens = tokens as f64;
+                        walk += (tokens - before).sqrt() * stream.normal();
+                        before = tokens;
+                        // Small errors: the logarithm is linear.
+                        let growth = (tokens / 100.0).powf(2.0 / (size as f64 - 1.0));
+                        let relative = 0.01 * growth * walk / tokens.sqrt();
+                        (1.0 + relative) * tokens.powf(-0.7)
+                    })
+                    .collect();
+                joint.add(&values).unwrap();
+            }
+            let mean = joint.mean().to_vec();
+            let covariance = joint.mean_covariance().unwrap();
+            let covariance = Mat::from_fn(size, size, |i, j| covariance[(i, j)] / (mean[i] * mean[j]));
+            let points: Vec<RatePoint> = (0..size)
+                .map(|i| RatePoint {
+                    length: length(grid[i]),
+                    value: mean[i],
+                    absolute_error: covariance[(i, i)].sqrt() * mean[i],
+                })
+                .collect();
+            let draws = u64::from(draws);
+            let dependence = Dependence::EstimatedLogCovariance { covariance: covariance.as_ref(), draws };
+            let fit = rate_fit(&points, dependence, level).unwrap();
+            assert_eq!(fit.estimator, estimator);
+            covered += u32::from(fit.interval.contains(0.7));
+            alone += u32::from(independent(&points).interval.contains(0.7));
+        }
+        let (coverage, alone) = (f64::from(covered) / f64::from(FITS), f64::from(alone) / f64::from(FITS));
+        println!("{size} lengths, {draws} draws: coverage {coverage:.3}, as if independent {alone:.3}");
+        assert!(coverage > level - band, "{size} lengths, {draws} draws: {coverage}");
+    }
+}
+
+/// Without inverse: two points that move together in all draws, and points without any spread.
+#[test]
+fn singular_estimates_are_no_obstacle() {
+    let five = points(&LENGTHS[..5], |l| 1.0 / l, 0.01);
+    let together = Mat::from_fn(5, 5, |i, j| if i == j || i + j == 1 { 1e-4 } else { 0.0 });
+    let estimated = |covariance: &Mat<f64>| {
+        let dependence = Dependence::EstimatedLogCovariance { covariance: covariance.as_ref(), draws: 1000 };
+        rate_fit(&five, dependence, 0.95).unwrap()
+    };
+    let fit = estimated(&together);
+    assert_eq!(fit.estimator, Estimator::WeightedLeastSquares);
+    assert!((fit.exponent - 1.0).abs() < 1e-13 && fit.standard_error > 0.0);
+    assert!((estimated(&Mat::zeros(5, 5)).exponent - 1.0).abs() < 1e-13);
+    // A known covariance without spread is rounding, not an error.
+    let known = rate_fit(&five, Dependence::LogCovariance(Mat::zeros(5, 5).as_ref()), 0.95).unwrap();
+    assert!((known.exponent - 1.0).abs() < 1e-13);
+    let negative = Mat::from_fn(5, 5, |i, j| if i == j { -1e-4 } else { 0.0 });
+    assert!(rate_fit(&five, Dependence::LogCovariance(negative.as_ref()), 0.95).is_err());
+    let one_draw = Dependence::EstimatedLogCovariance { covariance: together.as_ref(), draws: 1 };
+    assert!(rate_fit(&five, one_draw, 0.95).is_err());
+}
+
 #[test]
 fn points_lost_in_noise_are_dropped_and_named() {
     let mut noisy = points(&[10, 100, 1000, 10_000, 100_000], |l| 1.0 / l, 0.1);
@@ -230,6 +349,16 @@ fn local_slopes_follow_the_curve() {
     assert!((slopes[0].slope - chord).abs() < 1e-14);
     assert!((slopes[0].standard_error - 2f64.sqrt() * 1e-3 / 1e4f64.ln()).abs() < 1e-15);
     assert!((slopes[1].slope - (1.0 - 1.0 / 1e6f64.ln())).abs() < 1e-4);
+    // Neighbours near 10¹²: the values differ in their last four digits, and the slope keeps all of those.
+    let (near, next) = (1e-9, 1e-9 * (1.0 - 1e-12));
+    let neighbours = [(999_999_999_999, near), (1_000_000_000_000, next)].map(|(tokens, value)| RatePoint {
+        length: length(tokens),
+        value,
+        absolute_error: 0.0,
+    });
+    let slope = local_slopes(&neighbours, Dependence::Independent).unwrap()[0].slope;
+    let exact = ((near - next) / next).ln_1p() / (1.0 / 999_999_999_999f64).ln_1p();
+    assert!((slope / exact - 1.0).abs() < 1e-12, "{slope} {exact}");
     // Errors that move together leave the slope alone.
     let two = points(&[10, 1000], |l| 1.0 / l, 0.1);
     let together = mat![[0.01, 0.009], [0.009, 0.01]];
@@ -286,7 +415,7 @@ fn exact_values_follow_the_typical_exponent() {
         let predicted = typical_error_exponent(deviation, PromptLength::MAX).unwrap();
         println!("t = {t}: exact slope {slope:.3}, heuristic exponent {predicted:.3}");
         // Logarithmic corrections: 1/(2 ln L) is 0.02 here.
-        assert!((slope - predicted).abs() < 0.05, "t = {t}: {slope} and {predicted}");
+        assert!((slope - predicted).abs() < 0.03, "t = {t}: {slope} and {predicted}");
     }
 }
 

@@ -1,7 +1,7 @@
 //! Mergeable summaries and Student's law: against two-pass sums, closed forms, tables and 50-digit values.
 
 use esscher_core::numerics::statistics::{LARGEST_KEPT, STATE_LENGTH, Summary};
-use esscher_core::numerics::{Stream, normal, student};
+use esscher_core::numerics::{JointSummary, Stream, normal, student};
 
 /// Log-normal values of both signs, skewed and with a tail.
 fn heavy_tailed(count: usize, deviation: f64, seed: u64) -> Vec<f64> {
@@ -124,6 +124,106 @@ fn the_state_of_a_summary_gives_it_back_bit_for_bit() {
         assert!(Summary::from_state(&state).is_err(), "entry {index} = {wrong}");
     }
     assert_eq!(good.len(), STATE_LENGTH);
+    // States that no values have: an empty summary with numbers, a negative Σ|x|, a mean outside the values.
+    for (count, index, wrong) in [(0.0, 1, 0.5), (0.0, 8, 2.0), (2.0, 7, -3.0), (2.0, 1, 1.5), (2.0, 1, -2.5)]
+    {
+        let mut state = if count == 0.0 { [0.0; STATE_LENGTH] } else { good };
+        state[index] = wrong;
+        assert!(Summary::from_state(&state).is_err(), "count {count}, entry {index} = {wrong}");
+    }
+}
+
+/// Correlated vectors of three, of very different sizes.
+fn vectors(count: usize) -> Vec<[f64; 3]> {
+    let mut stream = Stream::new(6, 0, 0);
+    (0..count)
+        .map(|_| {
+            let (a, b, c) = (stream.normal(), stream.normal(), stream.normal());
+            [1e6 + a, 1e-3 * (a + 0.5 * b), (c - b).exp()]
+        })
+        .collect()
+}
+
+fn joint_of(vectors: &[[f64; 3]]) -> JointSummary {
+    let mut joint = JointSummary::new(3);
+    vectors.iter().for_each(|vector| joint.add(vector).unwrap());
+    joint
+}
+
+#[test]
+fn joint_summaries_equal_the_two_pass_definition_in_any_split() {
+    let all = vectors(3001);
+    let count = all.len() as f64;
+    let mean: Vec<f64> = (0..3).map(|i| all.iter().map(|vector| vector[i]).sum::<f64>() / count).collect();
+    let expected = |i: usize, j: usize| {
+        let products = all.iter().map(|vector| (vector[i] - mean[i]) * (vector[j] - mean[j]));
+        products.sum::<f64>() / (count * (count - 1.0))
+    };
+    for part in [1, 2, 64, 1000, 3001] {
+        let mut merged = JointSummary::new(3);
+        all.chunks(part).for_each(|part| merged.merge(&joint_of(part)).unwrap());
+        assert_eq!(merged.count(), 3001);
+        close(merged.mean(), &mean, 1e-14);
+        let covariance = merged.mean_covariance().unwrap();
+        for i in 0..3 {
+            for j in 0..3 {
+                let allowed = 1e-8 * (expected(i, i) * expected(j, j)).sqrt();
+                assert!((covariance[(i, j)] - expected(i, j)).abs() < allowed, "parts of {part}: {i} {j}");
+            }
+        }
+    }
+    // Adding is merging one vector, and an empty part changes no bit.
+    let mut joint = joint_of(&all[..10]);
+    let before = joint.clone();
+    joint.merge(&JointSummary::new(3)).unwrap();
+    assert_eq!(joint, before);
+    assert!(joint.merge(&JointSummary::new(2)).is_err() && joint.add(&[1.0]).is_err());
+    assert!(
+        JointSummary::new(3).mean_covariance().is_none() && joint_of(&all[..1]).mean_covariance().is_none()
+    );
+    // Means whose square overflows start a summary without NaN.
+    let mut huge = JointSummary::new(1);
+    huge.add(&[1e200]).unwrap();
+    huge.add(&[1e200]).unwrap();
+    assert_eq!(huge.mean_covariance().unwrap()[(0, 0)], 0.0);
+}
+
+#[test]
+fn the_state_of_a_joint_summary_gives_it_back_bit_for_bit() {
+    let bits = |joint: &JointSummary| joint.state().into_iter().map(f64::to_bits).collect::<Vec<_>>();
+    for count in [0, 1, 2, 500] {
+        let joint = joint_of(&vectors(count));
+        let back = JointSummary::from_state(&joint.state()).unwrap();
+        assert_eq!(bits(&back), bits(&joint));
+        assert_eq!((back.count(), back.mean().len()), (count as u64, 3));
+    }
+    assert_eq!(JointSummary::from_state(&JointSummary::new(0).state()).unwrap(), JointSummary::new(0));
+    let good = joint_of(&vectors(5)).state();
+    assert!(JointSummary::from_state(&[]).is_err());
+    for length in 1..good.len() {
+        // Ten numbers are a vector of three; 1, 3 and 6 are smaller vectors, but the means are no co-moments.
+        assert!(
+            JointSummary::from_state(&good[..length]).is_err() || [1, 3, 6].contains(&length),
+            "{length}"
+        );
+    }
+    for (index, wrong) in [(0, 0.0), (0, 1.0), (0, 1.5), (0, -1.0), (2, f64::NAN), (4, -1.0), (5, 1e9)] {
+        let mut state = good.clone();
+        state[index] = wrong;
+        assert!(JointSummary::from_state(&state).is_err(), "entry {index} = {wrong}");
+    }
+}
+
+#[test]
+fn the_effective_size_is_none_where_squares_are_lost() {
+    for scale in [1e-170, 1e160] {
+        let values: Vec<f64> = (1..=50).map(|k| scale * f64::from(k)).collect();
+        let summary = Summary::of(&values);
+        assert_eq!(summary.effective_sample_size(), None, "{scale:e}: M₂ is lost");
+        assert!(summary.rests_on_few());
+        // Equal values have no M₂ to lose.
+        close(&[Summary::of(&[scale; 40]).effective_sample_size().unwrap()], &[40.0], 1e-13);
+    }
 }
 
 #[test]
@@ -235,5 +335,16 @@ fn student_tends_to_the_normal_law_without_a_seam() {
     }
     for (probability, degrees) in [(0.0, 3.0), (1.0, 3.0), (f64::NAN, 3.0), (0.5, 0.5), (0.5, f64::NAN)] {
         assert!(student::quantile(probability, degrees).is_err());
+    }
+}
+
+#[test]
+fn student_tails_survive_the_overflow_of_a_square() {
+    for degrees in [1.0, 3.0, 30.0] {
+        for t in [1e150, 1e155, 1e200, f64::MAX] {
+            assert_eq!(student::distribution(t, degrees).unwrap(), 1.0, "ν = {degrees}, t = {t:e}");
+            let tail = student::distribution(-t, degrees).unwrap();
+            assert!((0.0..1e-100).contains(&tail), "ν = {degrees}, t = {t:e}: {tail}");
+        }
     }
 }

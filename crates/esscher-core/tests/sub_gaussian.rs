@@ -229,3 +229,30 @@ fn a_tilted_cube_is_no_gaussian_mixture_and_says_so() {
         assert_eq!(ours.gaussian.mean_vector(), theirs.gaussian.mean_vector());
     }
 }
+
+/// Squares of 10⁻¹⁷⁰ vanish and squares of 10¹⁶⁰ overflow; parameters need neither.
+#[test]
+fn parameters_of_very_small_and_very_large_laws_are_right() {
+    for scale in [1e-170, 1e-300, 1.0, 1e160] {
+        let two = Empirical::from_tokens(1, &[-scale, scale, scale]).unwrap();
+        let cube: Law = Arc::new(Cube::new(2).unwrap());
+        let base = cube.sub_gaussian().unwrap().parameter;
+        let scaled = Affine::scaled(scale, cube).unwrap();
+        // Where the covariance overflows there is no answer; a wrong one would be 0 or infinity.
+        for (found, expected) in [
+            (two.sub_gaussian_under_tilts(), scale),
+            (two.sub_gaussian().map(|found| found.parameter), scale),
+            (scaled.sub_gaussian().map(|found| found.parameter), scale * base),
+        ] {
+            if let Some(found) = found {
+                assert!((found / expected - 1.0).abs() < 1e-12, "{scale:e}: {found:e} {expected:e}");
+            } else {
+                assert!(scale > 1e150, "{scale:e}");
+            }
+        }
+        if scale < 1.0 {
+            // Three points of which two coincide are not optimal; that it cannot be seen is no proof that they are.
+            assert_eq!(two.sub_gaussian().unwrap().sharpness, Sharpness::UpperBound);
+        }
+    }
+}

@@ -7,7 +7,8 @@ use crate::prompt::PromptLength;
 /// Where an error that falls with the length first meets a tolerance.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Horizon {
-    /// The error is at most the tolerance from this length on, and above it one token earlier.
+    /// The error is at most the tolerance at this length, and above it one token earlier. That it stays so at all
+    /// longer lengths, and was above at all shorter ones, is assumed: see [`horizon`].
     Found {
         /// The horizon, at least 2.
         length: PromptLength,
@@ -28,15 +29,22 @@ pub enum Horizon {
         /// The error there, above the tolerance.
         error: f64,
     },
+    /// The monitor asked to stop: the horizon lies between these lengths, as far as they are known.
+    Stopped {
+        /// The longest length known to be above the tolerance.
+        above: Option<PromptLength>,
+        /// The shortest length known to be within it.
+        within: Option<PromptLength>,
+    },
 }
 
 impl Horizon {
-    /// The horizon as a length, unless it lies beyond the longest.
+    /// The horizon as a length, unless it lies beyond the longest or was not found.
     pub fn length(&self) -> Option<PromptLength> {
         match self {
             Horizon::Found { length, .. } => Some(*length),
             Horizon::AlreadyBelow { .. } => Some(PromptLength::MIN),
-            Horizon::BeyondLongest { .. } => None,
+            Horizon::BeyondLongest { .. } | Horizon::Stopped { .. } => None,
         }
     }
 }
@@ -96,6 +104,16 @@ pub fn horizon_in_batches(
     lengths_per_call: usize,
     mut error: impl FnMut(&[PromptLength]) -> Result<Vec<f64>>,
 ) -> Result<Horizon> {
+    horizon_until_stopped(tolerance, longest, lengths_per_call, |lengths| error(lengths).map(Some))
+}
+
+/// The same for errors that may stop on the way, by answering nothing.
+pub(super) fn horizon_until_stopped(
+    tolerance: f64,
+    longest: PromptLength,
+    lengths_per_call: usize,
+    mut error: impl FnMut(&[PromptLength]) -> Result<Option<Vec<f64>>>,
+) -> Result<Horizon> {
     check::positive("the tolerance of a horizon", tolerance)?;
     if lengths_per_call < 2 {
         return Err(Error::OutOfRange {
@@ -107,7 +125,11 @@ pub fn horizon_in_batches(
     let mut bracket = Bracket::new(tolerance, longest);
     let mut lengths = PromptLength::logarithmic(PromptLength::MIN, longest, lengths_per_call);
     loop {
-        bracket.record(&lengths, &error(&lengths)?)?;
+        let Some(errors) = error(&lengths)? else {
+            let (above, within) = (bracket.above.map(|known| known.0), bracket.within.map(|known| known.0));
+            return Ok(Horizon::Stopped { above, within });
+        };
+        bracket.record(&lengths, &errors)?;
         lengths = match bracket.state() {
             // The first grid ends at the longest length, so the bracket is never open after it.
             State::Open { .. } => vec![longest],

@@ -14,7 +14,7 @@ mod study;
 
 pub use horizon::{Horizon, horizon, horizon_in_batches};
 pub use rate::{
-    Dependence, LocalSlope, RateFit, RateInterval, RatePoint, SpreadBasis, local_slopes, rate_fit,
+    Dependence, Estimator, LocalSlope, RateFit, RateInterval, RatePoint, SpreadBasis, local_slopes, rate_fit,
 };
 pub use regime::{Regime, regime, typical_error_exponent};
 pub use study::{Concentration, Engine, HeavyTail, Quantity, Study, StudyRow};

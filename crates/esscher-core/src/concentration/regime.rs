@@ -34,7 +34,7 @@ pub enum Regime {
 /// # Ok::<(), esscher_core::Error>(())
 /// ```
 pub fn regime(score_deviation: f64, length: PromptLength) -> Result<Regime> {
-    check_score_deviation(score_deviation)?;
+    check_deviation(score_deviation)?;
     // Deviations are compared, not their squares, which could underflow or overflow. The order of the two
     // questions decides L = 1, where both thresholds are 0.
     let critical = critical_score_deviation(length);
@@ -68,7 +68,7 @@ pub fn typical_error_exponent(score_deviation: f64, length: PromptLength) -> Res
     })
 }
 
-fn check_score_deviation(score_deviation: f64) -> Result<()> {
+fn check_deviation(score_deviation: f64) -> Result<()> {
     if score_deviation >= 0.0 && score_deviation.is_finite() {
         return Ok(());
     }

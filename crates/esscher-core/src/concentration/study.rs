@@ -1,8 +1,7 @@
 //! A concentration study: errors of finite prompts averaged over queries, on a grid of lengths, by either engine.
 
-use super::{
-    Dependence, Horizon, LocalSlope, RateFit, RatePoint, horizon_in_batches, local_slopes, rate_fit,
-};
+use super::horizon::horizon_until_stopped;
+use super::{Dependence, Horizon, LocalSlope, RateFit, RatePoint, local_slopes, rate_fit};
 use crate::accuracy::{Accuracy, Estimate};
 use crate::attention::{Attention, Softmax};
 use crate::error::{Error, Result};
@@ -11,7 +10,8 @@ use crate::monitor::{Completion, Monitor};
 use crate::numerics::statistics::Summary;
 use crate::numerics::{JointSummary, check, linalg};
 use crate::prompt::{
-    FinitePrompt, PromptLength, QueryAverage, SampleOptions, SampledPrompts, SampledUnit, SampledUnits,
+    AveragedDeviation, FinitePrompt, PromptLength, QueryAverage, RadiusRefinement, SampleOptions,
+    SampledPrompts, SampledUnit, SampledUnits,
 };
 use faer::Mat;
 
@@ -90,7 +90,7 @@ pub struct HeavyTail {
 /// The result of a study.
 #[derive(Debug, Clone)]
 pub struct Study {
-    /// One row per length, increasing; empty if stopped before anything was complete.
+    /// One row per length, increasing; empty if stopped before there were two trials or randomisations.
     pub rows: Vec<StudyRow>,
     /// Means that rest on few trials.
     pub warnings: Vec<HeavyTail>,
@@ -114,8 +114,9 @@ impl Concentration {
         Ok(Concentration { head, tokens, queries, lengths })
     }
 
-    /// H = ‖G^{1/2} U S^{1/2}‖ for tokens of covariance G and queries of covariance S: the scores of a
-    /// typical query have deviation of order H, and the rate of Gaussian tokens depends on it alone.
+    /// H = ‖G^{1/2} U S^{1/2}‖ for tokens of covariance G and queries of covariance S: the deviation of the scores
+    /// along the worst direction of the queries, on which alone the rate of Gaussian tokens depends. The scores of a
+    /// typical query have the Frobenius norm as their deviation, up to √d times H.
     pub fn operator_norm(&self) -> Result<f64> {
         let root = |law: &dyn Measure| -> Result<Mat<f64>> {
             let covariance = law.covariance()?;
@@ -165,28 +166,42 @@ impl Concentration {
     }
 
     /// Runs the units of a simulation that are not done yet: resumes a stopped study, or merges shards.
+    ///
+    /// # Errors
+    /// Fewer than two trials, which have no standard error; units of another simulation; [`Error::Overflow`] where an
+    /// error or its spread exceeds double precision.
     pub fn resume(
         &self,
         options: SampleOptions,
         mut units: SampledUnits,
         monitor: &dyn Monitor,
     ) -> Result<Study> {
+        if options.trials < 2 {
+            return Err(Error::OutOfRange {
+                what: "the number of trials",
+                value: f64::from(options.trials),
+                expected: "at least 2: their spread is the standard error",
+            });
+        }
         let simulation = self.simulation(options)?;
         let completion = simulation.run(&mut units, monitor)?;
         let folded = simulation.fold(&units)?;
-        let estimate = |summary: &Summary| {
-            let (value, standard_error) = (summary.mean()?, summary.standard_error()?);
-            Some(Estimate { value, accuracy: Accuracy::Sampled { standard_error } })
+        let estimate = |summary: &Summary| -> Result<Estimate> {
+            let number = |found: Option<f64>| found.ok_or(Error::Overflow { what: "a simulated error" });
+            let (value, standard_error) = (number(summary.mean())?, number(summary.standard_error())?);
+            Ok(Estimate { value, accuracy: Accuracy::Sampled { standard_error } })
         };
         let mut rows = Vec::new();
         let mut warnings = Vec::new();
         for found in &folded.lengths {
-            let (Some(output_error), Some(value_gradient_error)) =
-                (estimate(&found.output_error), estimate(&found.value_gradient_error))
-            else {
+            if found.output_error.count() < 2 {
+                // Stopped too early for a standard error.
                 continue;
-            };
-            let score_gradient_error = estimate(&found.score_gradient_error);
+            }
+            let output_error = estimate(&found.output_error)?;
+            let value_gradient_error = estimate(&found.value_gradient_error)?;
+            let score_gradient_error =
+                options.score_gradient.then(|| estimate(&found.score_gradient_error)).transpose()?;
             rows.push(StudyRow {
                 length: found.length,
                 output_error,
@@ -210,9 +225,10 @@ impl Concentration {
 
     /// The smallest L whose error, averaged over the queries, is at most `tolerance`; exact engine only.
     ///
-    /// The average uses the same query points at every length, so it falls with L wherever each point's
-    /// error does, and the answer is exact for these points; their randomisation error is that of
-    /// [`Self::run`] with the same options.
+    /// The average uses the same query points at every length (the first lengths asked for decide how fine the radius
+    /// is), so it falls with L wherever each point's error does, and the answer is exact for these points; their
+    /// randomisation error is that of [`Self::run`] with the same options. Averages that the monitor cuts short are
+    /// not used: the answer is then [`Horizon::Stopped`].
     pub fn horizon(
         &self,
         quantity: Quantity,
@@ -221,20 +237,19 @@ impl Concentration {
         monitor: &dyn Monitor,
     ) -> Result<Horizon> {
         let prompt = FinitePrompt::exact(&self.head, self.tokens.as_ref())?;
-        horizon_in_batches(tolerance, PromptLength::MAX, 24, |lengths| {
-            let found = prompt.over_queries(self.queries.as_ref(), lengths, average, monitor)?;
-            if found.deviations.is_empty() {
-                return Err(Error::Empty { what: "the average (stopped by its monitor)" });
+        let queries = self.queries.as_ref();
+        let mut radius = RadiusRefinement::default();
+        horizon_until_stopped(tolerance, PromptLength::MAX, 24, |lengths| {
+            let found = prompt.over_queries_refined(queries, lengths, average, monitor, &mut radius)?;
+            if found.completion != Completion::Finished {
+                return Ok(None);
             }
-            Ok(found
-                .deviations
-                .iter()
-                .map(|found| match quantity {
-                    Quantity::Output => found.output_error.value,
-                    Quantity::ScoreGradient => found.score_gradient_error.value,
-                    Quantity::ValueGradient => found.value_gradient_error.value,
-                })
-                .collect())
+            let error = |found: &AveragedDeviation| match quantity {
+                Quantity::Output => found.output_error.value,
+                Quantity::ScoreGradient => found.score_gradient_error.value,
+                Quantity::ValueGradient => found.value_gradient_error.value,
+            };
+            Ok(Some(found.deviations.iter().map(error).collect()))
         })
     }
 }
@@ -257,42 +272,42 @@ impl Study {
 
     /// The fitted exponent with its interval at this level.
     ///
-    /// Simulated lengths are prefixes of the same prompts; their joint covariance over trials enters the
-    /// fit where there are enough trials to estimate it (at least ten per length), else they count as
-    /// independent.
+    /// Simulated lengths are prefixes of the same prompts: their joint covariance over the trials enters the
+    /// fit, as [`Dependence::EstimatedLogCovariance`] describes, and [`RateFit::estimator`] says which line was taken.
     pub fn rate(&self, quantity: Quantity, level: f64) -> Result<RateFit> {
+        let points = self.points(quantity);
         match self.log_covariance(quantity) {
-            Some(covariance) => {
-                rate_fit(&self.points(quantity), Dependence::LogCovariance(covariance.as_ref()), level)
+            Some((covariance, draws)) => {
+                let covariance = covariance.as_ref();
+                rate_fit(&points, Dependence::EstimatedLogCovariance { covariance, draws }, level)
             }
-            None => rate_fit(&self.points(quantity), Dependence::Independent, level),
+            None => rate_fit(&points, Dependence::Independent, level),
         }
     }
 
     /// κ between neighbouring lengths.
     pub fn local_slopes(&self, quantity: Quantity) -> Result<Vec<LocalSlope>> {
+        let points = self.points(quantity);
         match self.log_covariance(quantity) {
-            Some(covariance) => {
-                local_slopes(&self.points(quantity), Dependence::LogCovariance(covariance.as_ref()))
+            Some((covariance, draws)) => {
+                let covariance = covariance.as_ref();
+                local_slopes(&points, Dependence::EstimatedLogCovariance { covariance, draws })
             }
-            None => local_slopes(&self.points(quantity), Dependence::Independent),
+            None => local_slopes(&points, Dependence::Independent),
         }
     }
 
-    /// Cov(ln vᵢ, ln vⱼ) of the simulated means, to first order.
-    fn log_covariance(&self, quantity: Quantity) -> Option<Mat<f64>> {
+    /// Cov(ln vᵢ, ln vⱼ) of the simulated means, to first order, with the number of trials; nothing where nothing was
+    /// simulated.
+    fn log_covariance(&self, quantity: Quantity) -> Option<(Mat<f64>, u64)> {
         let joint = &self.sampled.as_ref()?.joint;
         let joint: &JointSummary = match quantity {
             Quantity::Output => &joint.output,
             Quantity::ScoreGradient => &joint.score_gradient,
             Quantity::ValueGradient => &joint.value_gradient,
         };
-        let mean = joint.mean();
-        let enough = joint.count() >= 10 * mean.len() as u64;
-        if !enough || mean.iter().any(|&value| value <= 0.0) {
-            return None;
-        }
-        let covariance = joint.mean_covariance()?;
-        Some(Mat::from_fn(mean.len(), mean.len(), |i, j| covariance[(i, j)] / (mean[i] * mean[j])))
+        let (mean, covariance) = (joint.mean(), joint.mean_covariance()?);
+        let relative = |i, j| covariance[(i, j)] / mean[i] / mean[j];
+        Some((Mat::from_fn(mean.len(), mean.len(), relative), joint.count()))
     }
 }

@@ -54,12 +54,15 @@ impl Affine {
 
     /// ‖A‖, the largest singular value.
     fn operator_norm(&self) -> Option<f64> {
-        let gram = if self.matrix.nrows() < self.matrix.ncols() {
-            &self.matrix * self.matrix.transpose()
-        } else {
-            self.matrix.transpose() * &self.matrix
-        };
-        largest_eigenvalue(gram.as_ref()).map(f64::sqrt)
+        // Scaled by its largest entry, so that the squares neither overflow nor vanish.
+        let scale = check::largest_entry(self.matrix.as_ref());
+        if scale == 0.0 {
+            return Some(0.0);
+        }
+        let (rows, columns) = self.matrix.shape();
+        let scaled = Mat::from_fn(rows, columns, |i, j| self.matrix[(i, j)] / scale);
+        let gram = if rows < columns { &scaled * scaled.transpose() } else { scaled.transpose() * &scaled };
+        largest_eigenvalue(gram.as_ref()).map(|value| scale * value.sqrt()).filter(|norm| norm.is_finite())
     }
 
     fn push(&self, vector: &[f64]) -> Vec<f64> {
@@ -136,6 +139,9 @@ impl Measure for Affine {
             return single.gaussian.sub_gaussian();
         }
         let parameter = self.operator_norm()? * self.base.sub_gaussian()?.parameter;
+        if !parameter.is_finite() {
+            return None;
+        }
         let variance = largest_eigenvalue(self.covariance().ok()?.as_ref())?;
         Some(SubGaussian::against_lower_bound(parameter, variance))
     }
@@ -145,5 +151,6 @@ impl Measure for Affine {
             return single.gaussian.sub_gaussian_under_tilts();
         }
         Some(self.operator_norm()? * self.base.sub_gaussian_under_tilts()?)
+            .filter(|parameter| parameter.is_finite())
     }
 }

@@ -177,6 +177,9 @@ impl Measure for Mixture {
             self.components.iter().map(|component| component.mean().ok()).collect::<Option<_>>()?;
         let spread = half_diameter(&means.iter().map(Vec::as_slice).collect::<Vec<_>>());
         let parameter = widest.hypot(spread);
+        if !parameter.is_finite() {
+            return None;
+        }
         // Lower bounds on σ²: the covariance and, far out, each Gaussian component.
         let mut lower_bound = largest_eigenvalue(self.covariance().ok()?.as_ref())?;
         for component in self.as_gaussian_mixture().unwrap_or_default() {

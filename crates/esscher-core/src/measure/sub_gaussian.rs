@@ -62,7 +62,10 @@ impl SubGaussian {
 
     /// A proved parameter, optimal if its square meets a lower bound on σ² such as λ_max of the covariance.
     pub(super) fn against_lower_bound(parameter: f64, lower_bound_of_square: f64) -> Self {
-        if lower_bound_of_square >= parameter * parameter * (1.0 - ROUNDING) {
+        let square = parameter * parameter;
+        // A square that underflows proves nothing.
+        let comparable = parameter == 0.0 || square.is_normal();
+        if comparable && lower_bound_of_square >= square * (1.0 - ROUNDING) {
             SubGaussian::optimal(parameter)
         } else {
             SubGaussian::upper_bound(parameter)
@@ -88,7 +91,7 @@ const BALL_STEPS: usize = 32;
 /// Every centre gives a valid radius; the steps of Bădoiu and Clarkson, towards the farthest point by 1/(k + 1),
 /// bring the centre near the best one, and the smallest radius met is kept. At most √2 too large in the limit.
 pub(super) fn half_diameter(points: &[&[f64]]) -> f64 {
-    let distance = |a: &[f64], b: &[f64]| linalg::squared_norm(&linalg::difference(a, b)).sqrt();
+    let distance = |a: &[f64], b: &[f64]| linalg::norm(&linalg::difference(a, b));
     if points.len() <= COMPARE_ALL {
         let pairs = points.iter().enumerate().flat_map(|(i, a)| points[..i].iter().map(move |b| (a, b)));
         return pairs.fold(0.0, |widest: f64, (a, b)| widest.max(0.5 * distance(a, b)));

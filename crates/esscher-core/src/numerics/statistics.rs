@@ -148,10 +148,13 @@ impl Summary {
     }
 
     /// Kish's effective number of values, (Σ |xᵢ|)² / Σ xᵢ²: n if all have the same size, 1 if a single
-    /// one carries everything.
+    /// one carries everything; `None` where the squares of the values overflowed or underflowed.
     pub fn effective_sample_size(&self) -> Option<f64> {
+        if !self.second.is_normal() && self.smallest < self.largest {
+            return None;
+        }
         // Both terms of Σ x² = M₂ + n mean² are positive: nothing cancels. Scaled by the largest value, so
-        // that squares neither overflow nor vanish.
+        // that the squares here neither overflow nor vanish.
         let scale = self.largest_absolute[0];
         if scale == 0.0 {
             return self.finite_from(1, self.count as f64);
@@ -213,8 +216,22 @@ impl Summary {
                 return refuse(what, value, "a number from 0 up");
             }
         }
-        if state[6] < state[5] {
-            return refuse("the largest value of a summary", state[6], "at least the smallest value");
+        if count == 0.0
+            && let Some(&value) = state.iter().find(|&&value| value != 0.0)
+        {
+            return refuse("a number of an empty summary", value, "0");
+        }
+        let (mean, smallest, largest, absolute_sum) = (state[1], state[5], state[6], state[7]);
+        if largest < smallest {
+            return refuse("the largest value of a summary", largest, "at least the smallest value");
+        }
+        // The mean is a sum of rounded steps.
+        let room = 1e-9 * smallest.abs().max(largest.abs());
+        if !(smallest - room..=largest + room).contains(&mean) {
+            return refuse("the mean of a summary", mean, "a number from the smallest to the largest value");
+        }
+        if absolute_sum < 0.0 {
+            return refuse("Σ |x| of a summary", absolute_sum, "a number from 0 up");
         }
         let mut largest_absolute = [0.0; LARGEST_KEPT];
         largest_absolute.copy_from_slice(&state[8..]);

@@ -61,7 +61,7 @@ impl Stream {
         self.words[3 - self.words_left]
     }
 
-    /// Uniform on the open interval (0, 1), with 53 random bits: never 0 and never 1.
+    /// Uniform on the open interval (0, 1), with 52 random bits: never 0 and never 1.
     pub fn uniform(&mut self) -> f64 {
         let high = u64::from(self.bits()) << 21;
         let low = u64::from(self.bits()) >> 11;

@@ -121,9 +121,10 @@ fn density(t: f64, degrees: f64) -> f64 {
 
 /// P(T > t) = ½ I_x(ν/2, ½) with x = ν/(ν + t²), for t ≥ 0.
 fn upper_tail(t: f64, degrees: f64) -> f64 {
+    // t² may overflow: infinity is good enough for x, but would be NaN in ratio/(1 + ratio).
     let ratio = t * t / degrees;
     let (a, b) = (0.5 * degrees, 0.5);
-    let (x, rest) = (1.0 / (1.0 + ratio), ratio / (1.0 + ratio));
+    let (x, rest) = (1.0 / (1.0 + ratio), 1.0 / (1.0 + degrees / t / t));
     // x^a (1 − x)^b / B(a, b).
     let front = (-a * ratio.ln_1p()).exp() * rest.sqrt() * gamma_ratio(a) / std::f64::consts::PI.sqrt();
     if x < (a + 1.0) / (a + b + 2.0) {

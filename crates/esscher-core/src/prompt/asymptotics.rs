@@ -45,7 +45,10 @@ pub fn delta_method(head: &Softmax, tokens: &dyn Measure, query: &[f64]) -> Resu
     let bias = linalg::apply(head.value(), &shift).iter().map(|entry| -growth * entry).collect();
     Ok(DeltaMethod {
         bias: check::finite_result("the constant of the bias", bias)?,
-        output_error: linalg::trace(covariance.as_ref()),
+        output_error: check::finite_number(
+            "the constant of the output error",
+            linalg::trace(covariance.as_ref()),
+        )?,
         covariance,
     })
 }

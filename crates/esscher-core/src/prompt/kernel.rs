@@ -4,7 +4,11 @@
 //! maximum (older sums are rescaled to it), exponentials, and the weighted sums of the *features* of a token:
 //! its coordinates and, for gradients, their products. Lanes never mix and every sum has a fixed order, so the
 //! width of a strip does not show in the result.
+//!
+//! Tokens are measured from a *centre*, the mean of their law: scores gain a constant that the softmax does not
+//! see, and covariances are not the difference of two large numbers.
 
+use crate::error::{Error, Result};
 use crate::numerics::{Arithmetic, InstructionSet, Kernel, Real, Register, exp};
 
 /// Tokens that meet a strip together: their scores stay in the first-level cache.
@@ -42,7 +46,13 @@ pub(super) struct PromptSums<T> {
     set: InstructionSet,
     /// Queries of a strip: one register tile of this instruction set.
     width: usize,
+    centre: Vec<f64>,
+    /// The largest Σ |tilt entry| of a query.
+    steepness: f64,
     strips: Vec<Strip<T>>,
+    /// The tokens of a block minus the centre, and by coordinate the largest such distance.
+    centred: Vec<f64>,
+    reach: Vec<f64>,
     /// Features of a block: four features of all tokens, then the next four.
     features: Vec<[T; ROWS]>,
     /// Scores, then weights, of a block: token by token the lanes of a strip.
@@ -60,8 +70,9 @@ struct Strip<T> {
 }
 
 impl<T: Real> PromptSums<T> {
-    /// No tokens yet, for these tilts (one query after the other).
-    pub(super) fn new(dimension: usize, tilts: &[f64], order: Order, set: InstructionSet) -> Self {
+    /// No tokens yet, measured from this centre, for these tilts (one query after the other).
+    pub(super) fn new(centre: &[f64], tilts: &[f64], order: Order, set: InstructionSet) -> Self {
+        let dimension = centre.len();
         let width = set.run(StripWidth(std::marker::PhantomData::<T>));
         let strips = tilts
             .chunks(width * dimension)
@@ -81,17 +92,36 @@ impl<T: Real> PromptSums<T> {
                 }
             })
             .collect();
-        PromptSums { dimension, order, set, width, strips, features: Vec::new(), scores: Vec::new() }
-    }
-
-    /// Adds tokens, one after the other in `tokens`.
-    pub(super) fn add(&mut self, tokens: &[f64]) {
-        for block in tokens.chunks(BLOCK * self.dimension) {
-            self.set.run(AddBlock { sums: self, tokens: block });
+        let steepness = tilts
+            .chunks_exact(dimension)
+            .map(|tilt| tilt.iter().map(|entry| entry.abs()).sum())
+            .fold(0.0, f64::max);
+        PromptSums {
+            dimension,
+            order,
+            set,
+            width,
+            centre: centre.to_vec(),
+            steepness,
+            strips,
+            centred: Vec::new(),
+            reach: vec![0.0; dimension],
+            features: Vec::new(),
+            scores: Vec::new(),
         }
     }
 
-    /// Σ p z of one query, into `mean`.
+    /// Adds tokens, one after the other in `tokens`.
+    ///
+    /// # Errors
+    /// [`Error::Overflow`] if a score might exceed T: an infinite score would silently become equal weights.
+    pub(super) fn add(&mut self, tokens: &[f64]) -> Result<()> {
+        tokens
+            .chunks(BLOCK * self.dimension)
+            .try_for_each(|block| self.set.run(AddBlock { sums: self, tokens: block }))
+    }
+
+    /// Σ p z − centre of one query, into `mean`.
     pub(super) fn mean(&self, query: usize, mean: &mut [f64]) {
         let (strip, lane) = (&self.strips[query / self.width], query % self.width);
         for (entry, sums) in mean.iter_mut().zip(strip.sums.chunks_exact(self.width)) {
@@ -111,28 +141,52 @@ impl<T: Real> PromptSums<T> {
 
     /// Writes the features of a block; rows beyond the last token are zero tokens. Returns the number of rows.
     #[inline(always)]
-    fn fill_features(&mut self, tokens: &[f64]) -> usize {
+    fn fill_features(&mut self, tokens: &[f64]) -> Result<usize> {
         let rows = (tokens.len() / self.dimension).next_multiple_of(ROWS);
         self.features.clear();
         self.features.resize(rows * self.order.features(self.dimension) / ROWS, [T::default(); ROWS]);
-        let mut put = |row: usize, feature: usize, value: f64| {
-            self.features[feature / ROWS * rows + row][feature % ROWS] = T::from_f64(value);
-        };
-        for (row, token) in tokens.chunks_exact(self.dimension).enumerate() {
-            for (feature, &entry) in token.iter().enumerate() {
-                put(row, feature, entry);
+        self.centred.resize(tokens.len(), 0.0);
+        self.reach.fill(0.0);
+        for (token, centred) in
+            tokens.chunks_exact(self.dimension).zip(self.centred.chunks_exact_mut(self.dimension))
+        {
+            let places = centred.iter_mut().zip(&mut self.reach);
+            for ((centred, reach), (entry, centre)) in places.zip(token.iter().zip(&self.centre)) {
+                *centred = entry - centre;
+                *reach = if centred.abs() > *reach { centred.abs() } else { *reach };
             }
-            if self.order == Order::Second {
+        }
+        for (group, features) in self.features.chunks_exact_mut(rows).enumerate() {
+            let start = group * ROWS;
+            if start >= self.dimension {
+                break;
+            }
+            let width = ROWS.min(self.dimension - start);
+            for (token, features) in self.centred.chunks_exact(self.dimension).zip(features) {
+                for (feature, &entry) in features.iter_mut().zip(&token[start..start + width]) {
+                    *feature = T::from_f64(entry);
+                }
+            }
+        }
+        if self.order == Order::Second {
+            for (row, token) in self.centred.chunks_exact(self.dimension).enumerate() {
                 let mut feature = self.dimension;
                 for (i, first) in token.iter().enumerate() {
                     for second in &token[..=i] {
-                        put(row, feature, first * second);
+                        self.features[feature / ROWS * rows + row][feature % ROWS] =
+                            T::from_f64(first * second);
                         feature += 1;
                     }
                 }
             }
         }
-        rows
+        // Each factor and their product, so that neither the conversion to T nor a score or a difference of two
+        // scores becomes infinite.
+        let reach = self.reach.iter().copied().fold(1.0, f64::max);
+        if reach * self.steepness.max(1.0) > 0.25 * T::LARGEST.to_f64() {
+            return Err(Error::Overflow { what: "a score of the simulation" });
+        }
+        Ok(rows)
     }
 }
 
@@ -154,12 +208,12 @@ struct AddBlock<'a, T> {
 }
 
 impl<T: Real> Kernel for AddBlock<'_, T> {
-    type Output = ();
+    type Output = Result<()>;
 
     #[inline(always)]
-    fn run<A: Arithmetic>(self) {
+    fn run<A: Arithmetic>(self) -> Result<()> {
         let tokens = self.tokens.len() / self.sums.dimension;
-        let rows = self.sums.fill_features(self.tokens);
+        let rows = self.sums.fill_features(self.tokens)?;
         let PromptSums { strips, features, scores, .. } = self.sums;
         scores.clear();
         scores.resize(rows * REGISTERS * A::Register::<T>::WIDTH, T::default());
@@ -169,6 +223,7 @@ impl<T: Real> Kernel for AddBlock<'_, T> {
             exponentiate::<T, A::Register<T>>(strip, tokens, scores);
             add_features::<T, A::Register<T>>(features, rows, scores, &mut strip.sums);
         }
+        Ok(())
     }
 }
 
@@ -251,9 +306,9 @@ fn rescale_to_largest<T: Real, R: Register<T>>(strip: &mut Strip<T>, largest: Pa
 #[inline(always)]
 fn exponentiate<T: Real, R: Register<T>>(strip: &mut Strip<T>, tokens: usize, scores: &mut [T]) {
     let width = REGISTERS * R::WIDTH;
-    // Rows beyond the last token get the smallest weight there is: nothing beside a mass of at least one, and
-    // their features are zero.
-    scores[tokens * width..].fill(T::SMALLEST_EXPONENT);
+    // Rows beyond the last token get a score below all others, whatever `largest` is, and so the smallest weight
+    // there is: nothing beside a mass of at least one, and their features are zero.
+    scores[tokens * width..].fill(T::from_f64(f64::NEG_INFINITY));
     let largest = load::<T, R>(&strip.largest);
     let mut mass = [R::splat(T::default()); REGISTERS];
     for two in scores.chunks_exact_mut(2 * width) {
@@ -329,7 +384,7 @@ mod tests {
             let mut steps = Steps::default();
             let tokens = self.1.len() / self.0.dimension;
             let mut watch = Watch(Instant::now());
-            let rows = self.0.fill_features(self.1);
+            let rows = self.0.fill_features(self.1).expect("scores of ordinary size");
             steps.0[0] += watch.lap();
             let PromptSums { strips, features, scores, .. } = self.0;
             scores.clear();
@@ -363,7 +418,7 @@ mod tests {
         let mut tilts = vec![0.0; queries * dimension];
         stream.fill_normals(&mut tilts);
         tilts.iter_mut().for_each(|tilt| *tilt *= 0.25);
-        let mut sums = PromptSums::<T>::new(dimension, &tilts, order, InstructionSet::best());
+        let mut sums = PromptSums::<T>::new(&vec![0.0; dimension], &tilts, order, InstructionSet::best());
         let mut tokens = vec![0.0; BLOCK * dimension];
         let mut least = [f64::INFINITY; 5];
         let end = Instant::now() + Duration::from_millis(500);
@@ -383,6 +438,60 @@ mod tests {
             print!(" {part} {:.0} %", 100.0 * time / total);
         }
         println!();
+    }
+
+    /// Weights of a few tokens whose scores are all near the same very negative number, measured from the origin.
+    fn few_tokens<T: Real>(tolerance: f64) {
+        for set in InstructionSet::available() {
+            for score in [-100.0, -1000.0, -5000.0] {
+                for count in [1, 2, 3, 5] {
+                    let tokens: Vec<f64> =
+                        (0..count).map(|k| 1.0 + f64::from(k * k % 3) / f64::abs(score)).collect();
+                    let mut sums = PromptSums::<T>::new(&[0.0], &[score], Order::Second, set);
+                    sums.add(&tokens).expect("scores of ordinary size");
+                    let scores: Vec<f64> = tokens.iter().map(|token| score * token).collect();
+                    let (weights, _) = crate::numerics::softmax(&scores);
+                    let expected: f64 =
+                        weights.iter().zip(&tokens).map(|(weight, token)| weight * token).sum();
+                    let mut found = [0.0];
+                    sums.mean(0, &mut found);
+                    let [found] = found;
+                    assert!(
+                        (found - expected).abs() < tolerance,
+                        "{set} {score} {count}: {found} {expected}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn rows_beyond_the_last_token_have_no_weight_at_any_score() {
+        few_tokens::<f64>(1e-13);
+        few_tokens::<f32>(1e-5);
+    }
+
+    #[test]
+    fn infinite_scores_are_refused() {
+        for set in InstructionSet::available() {
+            let single = |tilt: [f64; 2], token: [f64; 2]| {
+                PromptSums::<f32>::new(&[0.0; 2], &tilt, Order::First, set).add(&token)
+            };
+            assert!(single([1e10, 0.0], [1e20, 1.0]).is_ok());
+            for (tilt, token) in [
+                ([1e20, 0.0], [1e20, 1.0]),
+                ([1e20, -1e20], [1e20, 1e20]),
+                ([1e39, 0.0], [1e-30, 1.0]),
+                ([0.0, 0.0], [1e39, 1.0]),
+            ] {
+                assert!(
+                    matches!(single(tilt, token), Err(Error::Overflow { .. })),
+                    "{set} {tilt:?} {token:?}"
+                );
+            }
+            let mut double = PromptSums::<f64>::new(&[0.0], &[1e200], Order::First, set);
+            assert!(double.add(&[1e100]).is_ok() && double.add(&[1e200]).is_err());
+        }
     }
 
     /// Where the time of the kernel goes, for `bench/against_pytorch`; prints, asserts nothing.

@@ -19,9 +19,11 @@ pub use asymptotics::{
 pub use bounds::{
     BoundConstants, output_bound, score_gradient_bound, trajectory_bound, value_gradient_bound,
 };
+pub(crate) use query_average::RadiusRefinement;
 pub use query_average::{AveragedDeviation, QueryAverage, QueryAveraged};
 pub use sampled::{
-    JointErrors, Precision, SampleOptions, SampledLength, SampledPrompts, SampledUnit, SampledUnits,
+    JointErrors, Precision, SampleIdentity, SampleOptions, SampledLength, SampledPrompts, SampledUnit,
+    SampledUnits,
 };
 
 pub use crate::prompt_length::PromptLength;

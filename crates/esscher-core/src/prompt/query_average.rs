@@ -14,6 +14,7 @@ use crate::attention::{Attention, Softmax};
 use crate::error::{Error, Result};
 use crate::measure::{Measure, Radial, radial_parts};
 use crate::monitor::{Completion, Monitor};
+use crate::numerics::radius::RadiusLaw;
 use crate::numerics::{ScrambledSobol, Stream, check, linalg, normal, sobol};
 use crate::softmax_weights::{
     MAX_SCORE_DEVIATION, MomentTable, NODES, Panels, WeightMoments, check_score_deviation,
@@ -84,8 +85,8 @@ impl FinitePrompt {
     /// misses the heavy tail of the radius at long lengths.
     ///
     /// With mixture tokens every query costs its own integrals, milliseconds each: start with
-    /// [`QueryAverage::COARSE`]. Their errors can turn sharply along a ray, so the radius rule is refined
-    /// until it settles, and what remains is part of the stated error.
+    /// [`QueryAverage::COARSE`]. Errors can turn sharply along a ray, for mixture tokens and for queries that are
+    /// not centred, so the radius rule is refined until it settles, and what remains is part of the stated error.
     pub fn over_queries(
         &self,
         queries: &dyn Measure,
@@ -93,11 +94,23 @@ impl FinitePrompt {
         options: QueryAverage,
         monitor: &dyn Monitor,
     ) -> Result<QueryAveraged> {
+        self.over_queries_refined(queries, lengths, options, monitor, &mut RadiusRefinement::default())
+    }
+
+    /// The same with a radius rule as fine as a former call with this `radius` found necessary: the same queries at
+    /// other lengths.
+    pub(crate) fn over_queries_refined(
+        &self,
+        queries: &dyn Measure,
+        lengths: &[PromptLength],
+        options: QueryAverage,
+        monitor: &dyn Monitor,
+        radius: &mut RadiusRefinement,
+    ) -> Result<QueryAveraged> {
         check::size("queries (dimension)", self.head.query_dimension(), queries.dimension())?;
         options.check()?;
         let rule = QueryRule::new(queries, options)?;
         let total = rule.randomisations();
-        let mut radius = RadiusRefinement::default();
         let mut moments = NodeMoments::new();
         let mut batches: Vec<Vec<Errors>> = Vec::new();
         while batches.len() < total as usize {
@@ -108,12 +121,13 @@ impl FinitePrompt {
             } else {
                 match &self.tokens {
                     TokenTheory::Gaussian(tokens) => {
-                        Some(gaussian_batches(&self.head, tokens, &rule, step, lengths, &mut moments)?)
+                        let average = GaussianAverage { head: &self.head, tokens, rule: &rule, lengths };
+                        Some(average.batches(step, &mut moments, radius)?)
                     }
                     TokenTheory::Mixture(tokens) => {
                         let average =
                             MixtureAverage { head: &self.head, tokens, rule: &rule, lengths, monitor };
-                        average.batch(done, &mut radius)?.map(|batch| vec![batch])
+                        average.batch(done, radius)?.map(|batch| vec![batch])
                     }
                 }
             };
@@ -121,13 +135,13 @@ impl FinitePrompt {
                 let completion = Completion::Stopped { completed: batches.len(), total: total as usize };
                 let enough = batches.len() >= 2;
                 let deviations =
-                    if enough { summarise(&rule, lengths, &batches, radius)? } else { Vec::new() };
+                    if enough { summarise(&rule, lengths, &batches, *radius)? } else { Vec::new() };
                 return Ok(QueryAveraged { deviations, completion });
             };
             batches.extend(finished);
             monitor.progress(batches.len(), total as usize);
         }
-        let deviations = summarise(&rule, lengths, &batches, radius)?;
+        let deviations = summarise(&rule, lengths, &batches, *radius)?;
         Ok(QueryAveraged { deviations, completion: Completion::Finished })
     }
 }
@@ -179,6 +193,17 @@ impl<'a> QueryRule<'a> {
     /// A law on a line (or a point) has no direction to randomise.
     fn is_exact(&self) -> bool {
         matches!(self, QueryRule::Radial { parts, .. } if parts.iter().all(|(_, part)| part.root.ncols() <= 1))
+    }
+
+    /// Whether a radius varies.
+    fn is_spread(&self) -> bool {
+        matches!(self, QueryRule::Radial { parts, .. } if parts.iter().any(|(_, part)| part.radius.is_spread()))
+    }
+
+    /// Whether all rays start at the origin, so that along each of them only τ and |z|² change, by the radius.
+    fn is_centred(&self) -> bool {
+        let at_origin = |part: &Radial| part.centre.iter().all(|&entry| entry == 0.0);
+        matches!(self, QueryRule::Radial { parts, .. } if parts.iter().all(|(_, part)| at_origin(part)))
     }
 
     fn randomisations(&self) -> u32 {
@@ -243,48 +268,166 @@ impl<'a> QueryRule<'a> {
     }
 }
 
-/// Averages of several randomisations over Gaussian tokens: weights on τ nodes first, moments once.
-fn gaussian_batches(
-    head: &Softmax,
-    tokens: &GaussianTokens,
-    rule: &QueryRule<'_>,
-    batches: std::ops::Range<u32>,
-    lengths: &[PromptLength],
-    moments: &mut NodeMoments,
-) -> Result<Vec<Vec<Errors>>> {
-    let weights: Vec<NodeWeights> = batches
-        .into_par_iter()
-        .map(|batch| node_weights(head, tokens, rule, batch))
-        .collect::<Result<_>>()?;
-    let missing: BTreeSet<usize> = weights
-        .iter()
-        .flat_map(|weights| weights.keys().copied())
-        .filter(|panel| !moments.contains_key(panel))
-        .collect();
-    let computed: Vec<_> = missing
-        .into_par_iter()
-        .map(|panel| {
-            let nodes = Panels::nodes(panel)
-                .iter()
-                .map(|&tau| WeightMoments::at(tau, lengths))
-                .collect::<Result<_>>()?;
-            Ok((panel, nodes))
-        })
-        .collect::<Result<_>>()?;
-    moments.extend(computed);
-    let errors_at = |weights: &NodeWeights, length: usize| {
-        let mut total = Errors::default();
-        for (panel, nodes) in weights {
-            for (weight, moments) in nodes.iter().zip(&moments[panel]) {
-                total += weight.errors(&moments[length]);
+/// The average over Gaussian tokens: weights on τ nodes first, moments once.
+struct GaussianAverage<'a> {
+    head: &'a Softmax,
+    tokens: &'a GaussianTokens,
+    rule: &'a QueryRule<'a>,
+    lengths: &'a [PromptLength],
+}
+
+impl GaussianAverage<'_> {
+    /// Several randomisations; the first of all decides how fine the radius is.
+    fn batches(
+        &self,
+        batches: std::ops::Range<u32>,
+        moments: &mut NodeMoments,
+        radius: &mut RadiusRefinement,
+    ) -> Result<Vec<Vec<Errors>>> {
+        let finest = match radius.levels {
+            Some(levels) => levels,
+            None => self.refine(batches.start, moments, radius)?,
+        };
+        let weights: Vec<NodeWeights> = batches
+            .into_par_iter()
+            .map(|batch| {
+                (RadiusLaw::FINE_LEVEL + 1..=finest)
+                    .try_fold(self.node_weights(batch, None)?, |coarse, level| {
+                        self.refined(coarse, batch, level)
+                    })
+            })
+            .collect::<Result<_>>()?;
+        self.errors(&weights, moments)
+    }
+
+    /// Halves the step of the radius until nothing changes: the level, also noted in `radius`.
+    ///
+    /// On centred rays errors are smooth in ln r at every scale, which the rule resolves as it does the density; beside
+    /// the origin they turn where the ray passes it.
+    fn refine(&self, batch: u32, moments: &mut NodeMoments, radius: &mut RadiusRefinement) -> Result<u32> {
+        // Along a line the radius is all there is; elsewhere directions limit the accuracy.
+        let (goal, most) = if self.rule.is_exact() { (MomentTable::TOLERANCE, 8) } else { (1e-6, 3) };
+        let refinable = self.rule.is_spread() && (self.rule.is_exact() || !self.rule.is_centred());
+        let (mut level, mut change) = (RadiusLaw::FINE_LEVEL, 0.0);
+        if refinable {
+            let mut weights = self.node_weights(batch, None)?;
+            let mut coarse = self.errors(std::slice::from_ref(&weights), moments)?.concat();
+            while level < RadiusLaw::FINE_LEVEL + most && (level == RadiusLaw::FINE_LEVEL || change > goal) {
+                level += 1;
+                weights = self.refined(weights, batch, level)?;
+                let fine = self.errors(std::slice::from_ref(&weights), moments)?.concat();
+                change = largest_change(&fine, &coarse);
+                coarse = fine;
             }
         }
-        total
-    };
-    Ok(weights
-        .iter()
-        .map(|weights| (0..lengths.len()).map(|length| errors_at(weights, length)).collect())
-        .collect())
+        *radius = RadiusRefinement { levels: Some(level), change, ..*radius };
+        Ok(level)
+    }
+
+    /// Half of the coarser weights plus those of the nodes that a level adds.
+    fn refined(&self, mut coarse: NodeWeights, batch: u32, level: u32) -> Result<NodeWeights> {
+        for node in coarse.values_mut().flatten() {
+            let mut half = ErrorWeights::default();
+            half.add(0.5, node);
+            *node = half;
+        }
+        for (panel, added) in self.node_weights(batch, Some(level))? {
+            let nodes = coarse.entry(panel).or_insert([ErrorWeights::default(); NODES]);
+            nodes.iter_mut().zip(&added).for_each(|(node, added)| node.add(1.0, added));
+        }
+        Ok(coarse)
+    }
+
+    /// What weights on τ nodes amount to, for each length.
+    fn errors(&self, weights: &[NodeWeights], moments: &mut NodeMoments) -> Result<Vec<Vec<Errors>>> {
+        let missing: BTreeSet<usize> = weights
+            .iter()
+            .flat_map(|weights| weights.keys().copied())
+            .filter(|panel| !moments.contains_key(panel))
+            .collect();
+        let computed: Vec<_> = missing
+            .into_par_iter()
+            .map(|panel| {
+                let nodes = Panels::nodes(panel)
+                    .iter()
+                    .map(|&tau| WeightMoments::at(tau, self.lengths))
+                    .collect::<Result<_>>()?;
+                Ok((panel, nodes))
+            })
+            .collect::<Result<_>>()?;
+        moments.extend(computed);
+        let errors_at = |weights: &NodeWeights, length: usize| {
+            let mut total = Errors::default();
+            for (panel, nodes) in weights {
+                for (weight, moments) in nodes.iter().zip(&moments[panel]) {
+                    total += weight.errors(&moments[length]);
+                }
+            }
+            total
+        };
+        Ok(weights
+            .iter()
+            .map(|weights| (0..self.lengths.len()).map(|length| errors_at(weights, length)).collect())
+            .collect())
+    }
+
+    /// The weights that the radius rule puts on the nodes: the whole rule, or what one level beyond adds.
+    fn node_weights(&self, batch: u32, level: Option<u32>) -> Result<NodeWeights> {
+        let radii = |radial: &Radial| match level {
+            None => radial.radius.quadrature(),
+            Some(level) => added_radii(radial, level),
+        };
+        let mut weights = NodeWeights::new();
+        let mut add = |share: f64, geometry: &QueryGeometry| -> Result<()> {
+            let tau = geometry.score_deviation;
+            if share < NEGLIGIBLE_WEIGHT && tau > MAX_SCORE_DEVIATION {
+                return Ok(());
+            }
+            let (panel, coefficients) = Panels::coefficients(check_score_deviation(tau)?);
+            let errors = ErrorWeights::of(geometry, self.tokens.output_dimension());
+            let nodes = weights.entry(panel).or_insert([ErrorWeights::default(); NODES]);
+            for (node, coefficient) in nodes.iter_mut().zip(coefficients) {
+                node.add(share * coefficient, &errors);
+            }
+            Ok(())
+        };
+        let (head, tokens) = (self.head, self.tokens);
+        if let QueryRule::Radial { parts, options } = self.rule
+            && self.rule.is_centred()
+        {
+            for (part_weight, radial) in parts {
+                let radii = radii(radial);
+                let directions = QueryRule::directions(radial, *options, batch)?;
+                let share = part_weight / directions.len() as f64;
+                for direction in &directions {
+                    let ray = tokens.geometry(&head.tilt(direction)?, linalg::squared_norm(direction));
+                    for &(radius, weight) in &radii {
+                        add(share * weight, &ray.at_radius(radius))?;
+                    }
+                }
+            }
+            return Ok(weights);
+        }
+        for (share, query) in self.rule.queries(batch, radii)? {
+            add(share, &tokens.geometry(&head.tilt(&query)?, linalg::squared_norm(&query)))?;
+        }
+        Ok(weights)
+    }
+}
+
+/// The nodes that a level of the radius rule adds.
+///
+/// A part without spread has its one node at level 0: the halving of each refinement is made up here.
+fn added_radii(radial: &Radial, level: u32) -> Vec<(f64, f64)> {
+    if radial.radius.is_spread() || level == 0 {
+        return radial.radius.quadrature_level(level);
+    }
+    radial.radius.quadrature_level(0).into_iter().map(|(radius, weight)| (radius, 0.5 * weight)).collect()
+}
+
+/// The largest relative change of any number at any length.
+fn largest_change(fine: &[Errors], coarse: &[Errors]) -> f64 {
+    fine.iter().zip(coarse).map(|(fine, coarse)| fine.relative_change(coarse)).fold(0.0, f64::max)
 }
 
 /// By panel of τ, then by node and length: the moments, computed where some query needs them.
@@ -293,52 +436,9 @@ type NodeMoments = BTreeMap<usize, Vec<Vec<WeightMoments>>>;
 /// By panel of τ, what the average puts on each node.
 type NodeWeights = BTreeMap<usize, [ErrorWeights; NODES]>;
 
-fn node_weights(
-    head: &Softmax,
-    tokens: &GaussianTokens,
-    rule: &QueryRule<'_>,
-    batch: u32,
-) -> Result<NodeWeights> {
-    let mut weights = NodeWeights::new();
-    let mut add = |share: f64, geometry: &QueryGeometry| -> Result<()> {
-        let tau = geometry.score_deviation;
-        if share < NEGLIGIBLE_WEIGHT && tau > MAX_SCORE_DEVIATION {
-            return Ok(());
-        }
-        let (panel, coefficients) = Panels::coefficients(check_score_deviation(tau)?);
-        let errors = ErrorWeights::of(geometry, tokens.output_dimension());
-        let nodes = weights.entry(panel).or_insert([ErrorWeights::default(); NODES]);
-        for (node, coefficient) in nodes.iter_mut().zip(coefficients) {
-            node.add(share * coefficient, &errors);
-        }
-        Ok(())
-    };
-    if let QueryRule::Radial { parts, options } = rule
-        && parts.iter().all(|(_, part)| part.centre.iter().all(|&entry| entry == 0.0))
-    {
-        // Along a ray only τ and |z|² change, by the radius.
-        for (part_weight, radial) in parts {
-            let radii = radial.radius.quadrature();
-            let directions = QueryRule::directions(radial, *options, batch)?;
-            let share = part_weight / directions.len() as f64;
-            for direction in &directions {
-                let ray = tokens.geometry(&head.tilt(direction)?, linalg::squared_norm(direction));
-                for &(radius, weight) in &radii {
-                    add(share * weight, &ray.at_radius(radius))?;
-                }
-            }
-        }
-        return Ok(weights);
-    }
-    for (share, query) in rule.queries(batch, |radial| radial.radius.quadrature())? {
-        add(share, &tokens.geometry(&head.tilt(&query)?, linalg::squared_norm(&query)))?;
-    }
-    Ok(weights)
-}
-
 /// How far the radius rule was refined on the first randomisation, and what its last refinement changed.
 #[derive(Debug, Clone, Copy, Default)]
-struct RadiusRefinement {
+pub(crate) struct RadiusRefinement {
     /// Levels beyond the coarsest; `None` before the first randomisation.
     levels: Option<u32>,
     /// The largest relative change of any number by the last refinement.
@@ -362,10 +462,9 @@ impl MixtureAverage<'_> {
         let Some(mut total) = self.level(batch, 0, radius)? else {
             return Ok(None);
         };
-        let spread = matches!(self.rule, QueryRule::Radial { parts, .. } if parts.iter().any(|(_, part)| part.radius.is_spread()));
         // Along a line the radius is all there is; elsewhere directions limit the accuracy.
         let (goal, most) = if self.rule.is_exact() { (MomentTable::TOLERANCE, 8) } else { (1e-3, 4) };
-        let last = if spread { radius.levels.unwrap_or(most) } else { 0 };
+        let last = if self.rule.is_spread() { radius.levels.unwrap_or(most) } else { 0 };
         let mut change = 0.0;
         let mut level = 0;
         while level < last && (radius.levels.is_some() || level == 0 || change > goal) {
@@ -375,11 +474,7 @@ impl MixtureAverage<'_> {
             };
             let refined: Vec<Errors> =
                 total.iter().zip(&added).map(|(coarse, added)| coarse.refined_by(added)).collect();
-            change = refined
-                .iter()
-                .zip(&total)
-                .map(|(fine, coarse)| fine.relative_change(coarse))
-                .fold(0.0, f64::max);
+            change = largest_change(&refined, &total);
             total = refined;
         }
         if radius.levels.is_none() {
@@ -390,11 +485,7 @@ impl MixtureAverage<'_> {
 
     /// The weighted sum over the queries that one level of the radius rule adds.
     fn level(&self, batch: u32, level: u32, radius: &mut RadiusRefinement) -> Result<Option<Vec<Errors>>> {
-        // A part without spread has its one node at level 0: the halving of each refinement is made up here.
-        let queries = self.rule.queries(batch, |radial| match (radial.radius.is_spread(), level) {
-            (true, _) | (false, 0) => radial.radius.quadrature_level(level),
-            (false, _) => radial.radius.quadrature_level(0).into_iter().map(|(r, w)| (r, 0.5 * w)).collect(),
-        })?;
+        let queries = self.rule.queries(batch, |radial| added_radii(radial, level))?;
         let mut total = vec![Errors::default(); self.lengths.len()];
         let mut uncertain = total.clone();
         for chunk in queries.chunks(64) {

@@ -15,6 +15,7 @@ use crate::numerics::statistics::Summary;
 use crate::numerics::{InstructionSet, JointSummary, Real, Stream, check, linalg};
 use rayon::prelude::*;
 use std::collections::BTreeMap;
+use std::fmt::{self, Write};
 
 /// The floating-point type of the streaming kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,10 +29,11 @@ pub enum Precision {
 /// What to simulate, and how.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SampleOptions {
-    /// Number of independent prompts.
+    /// Number of independent prompts, from 1 to 2²⁴.
     pub trials: u32,
-    /// Queries that read each prompt: exactly this many for laws without radial form; for radial laws (and mixtures
-    /// of Gaussians whose radius nodes fit) as many random directions for each radius node as fit, at least one.
+    /// Queries that read each prompt, at most 2²⁰: exactly this many for laws without radial form; for radial laws
+    /// (and mixtures of Gaussians whose radius nodes fit) about as many nodes of a randomly shifted radius rule, each
+    /// with a random direction, but at least some ten to thirty; one for a point.
     pub queries: u32,
     /// Whether to measure the error of the gradient in U, which costs about d/2 times as much.
     pub score_gradient: bool,
@@ -56,6 +58,32 @@ impl Default for SampleOptions {
     }
 }
 
+impl SampleOptions {
+    fn check(&self) -> Result<()> {
+        for (what, value, most, expected) in [
+            ("the number of trials", self.trials, 1 << 24, "a whole number from 1 to 16777216"),
+            ("the number of queries", self.queries, 1 << 20, "a whole number from 1 to 1048576"),
+        ] {
+            if !(1..=most).contains(&value) {
+                return Err(Error::OutOfRange { what, value: f64::from(value), expected });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Which simulation a unit belongs to. Units of different ones are never folded together.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SampleIdentity {
+    /// How it is simulated.
+    pub options: SampleOptions,
+    /// A digest of head, token law, query law and lengths.
+    ///
+    /// Laws enter by their `Debug` text: within one version of the library two laws of our families agree in it
+    /// only if they are the same; a custom law is known by its dimension alone.
+    pub digest: u64,
+}
+
 /// Prompts of one law, read by one head at queries of one law, to be simulated.
 #[derive(Debug, Clone)]
 pub struct SampledPrompts {
@@ -65,6 +93,9 @@ pub struct SampledPrompts {
     design: Design,
     lengths: Vec<PromptLength>,
     options: SampleOptions,
+    identity: SampleIdentity,
+    /// The mean of the token law, from which tokens are measured.
+    centre: Vec<f64>,
 }
 
 /// Simulated errors at one length, each a [`Summary`] over trials of the average over queries.
@@ -83,6 +114,8 @@ pub struct SampledLength {
 /// What one unit, or several folded together, contributes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SampledUnit {
+    /// The simulation that it is a part of.
+    pub identity: SampleIdentity,
     /// For every length in order.
     pub lengths: Vec<SampledLength>,
     /// Joint laws over the lengths, which are prefixes of the same prompts: the rate fits need them.
@@ -110,9 +143,9 @@ pub struct SampledUnits {
 /// How the queries of a trial are chosen.
 #[derive(Debug, Clone)]
 enum Design {
-    /// Radial parts, of each some radius nodes with weights, for each some random directions: the heavy tail is in
-    /// the radius.
-    Radial { parts: Vec<(Radial, Vec<(f64, f64)>)>, directions: u32 },
+    /// Weighted radial parts, each on a lattice of radii that is refined so many times and shifted at random in every
+    /// trial, with a random direction for each node: the heavy tail is in the radius.
+    Radial { parts: Vec<(f64, Radial)>, refinement: u32 },
     /// Independent draws.
     Drawn,
 }
@@ -122,20 +155,21 @@ impl Design {
         let Some(parts) = radial_parts(law) else {
             return Design::Drawn;
         };
-        let parts: Vec<(Radial, Vec<(f64, f64)>)> = parts
-            .into_iter()
-            .map(|(share, radial)| {
-                let radii = radial.radius.quadrature_level(0).into_iter();
-                let radii = radii.map(|(radius, weight)| (radius, share * weight)).collect();
-                (radial, radii)
-            })
-            .collect();
-        let nodes: usize = parts.iter().map(|(_, radii)| radii.len()).sum();
-        if parts.len() > 1 && nodes > queries as usize {
+        let (points, spread): (Vec<_>, Vec<_>) = parts.iter().partition(|(_, radial)| is_point(radial));
+        // Another fraction may have one node more or less.
+        let nodes: usize =
+            spread.iter().map(|(_, radial)| radial.radius.shifted_quadrature(1, 0.5).len()).sum();
+        if parts.len() > 1 && points.len() + nodes > queries as usize {
             return Design::Drawn;
         }
-        Design::Radial { parts, directions: (queries / nodes as u32).max(1) }
+        let left = (queries as usize).saturating_sub(points.len());
+        Design::Radial { refinement: (left / nodes.max(1)).max(1) as u32, parts }
     }
+}
+
+/// All directions of a point are the same query.
+fn is_point(radial: &Radial) -> bool {
+    check::largest_entry(radial.root.as_ref()) == 0.0
 }
 
 /// Tokens drawn from one address of the random stream.
@@ -143,6 +177,9 @@ const TOKENS_PER_STREAM: u64 = 8 * BLOCK as u64;
 
 /// Tokens worth a unit: units of short prompts hold several trials.
 const TOKENS_PER_UNIT: u64 = 1 << 17;
+
+/// Scores computed between two looks at the monitor inside a unit: a fraction of a second.
+const SCORES_PER_LOOK: u64 = 1 << 24;
 
 /// Queries come from a stream of their own, so that the tokens do not depend on them.
 const QUERY_STREAM: u64 = 0x5155_4552_4945_5331;
@@ -159,13 +196,20 @@ impl SampledPrompts {
         check::size("tokens (dimension)", head.token_dimension(), tokens.dimension())?;
         check::size("queries (dimension)", head.query_dimension(), queries.dimension())?;
         check::not_empty("the list of lengths", lengths.len())?;
-        check::not_empty("the number of trials", options.trials as usize)?;
-        check::not_empty("the number of queries", options.queries as usize)?;
+        options.check()?;
         let mut lengths = lengths.to_vec();
         lengths.sort_unstable();
         lengths.dedup();
         let design = Design::new(queries.as_ref(), options.queries);
-        Ok(SampledPrompts { head: head.clone(), tokens, queries, design, lengths, options })
+        let digest = Digest::of(head, tokens.as_ref(), queries.as_ref(), &lengths);
+        let identity = SampleIdentity { options, digest };
+        let centre = tokens.mean()?;
+        Ok(SampledPrompts { head: head.clone(), tokens, queries, design, lengths, options, identity, centre })
+    }
+
+    /// What the units of this simulation are known by.
+    pub fn identity(&self) -> SampleIdentity {
+        self.identity
     }
 
     /// The lengths, sorted.
@@ -189,27 +233,74 @@ impl SampledPrompts {
         self.options.trials.div_ceil(self.trials_per_unit())
     }
 
-    /// Simulates one unit, on any machine.
+    /// The trials of a unit.
+    fn trials_of(&self, unit: u32) -> std::ops::Range<u32> {
+        let first = unit.saturating_mul(self.trials_per_unit()).min(self.options.trials);
+        first..first.saturating_add(self.trials_per_unit()).min(self.options.trials)
+    }
+
+    /// Simulates one unit, on any machine; nothing if the monitor asks to stop before it is finished.
     ///
     /// # Errors
     /// [`Error::OutOfRange`] if there is no such unit; what the token law or its log-partition refuses.
-    pub fn run_unit(&self, unit: u32) -> Result<SampledUnit> {
-        if unit >= self.units() {
-            return Err(Error::OutOfRange {
-                what: "the unit of a simulation",
-                value: f64::from(unit),
-                expected: "a number below the number of units",
-            });
-        }
+    pub fn run_unit(&self, unit: u32, monitor: &dyn Monitor) -> Result<Option<SampledUnit>> {
+        self.check_number(unit)?;
         match self.options.precision {
-            Precision::Double => self.run_trials::<f64>(unit),
-            Precision::Single => self.run_trials::<f32>(unit),
+            Precision::Double => self.run_trials::<f64>(unit, monitor),
+            Precision::Single => self.run_trials::<f32>(unit, monitor),
         }
+    }
+
+    fn check_number(&self, unit: u32) -> Result<()> {
+        if unit < self.units() {
+            return Ok(());
+        }
+        Err(Error::OutOfRange {
+            what: "the unit of a simulation",
+            value: f64::from(unit),
+            expected: "a number below the number of units",
+        })
+    }
+
+    /// Whether these are units of this simulation.
+    fn check_units(&self, done: &SampledUnits) -> Result<()> {
+        for (&number, unit) in &done.units {
+            self.check_number(number)?;
+            check_same(self.identity, unit.identity)?;
+            check::size("a unit of the simulation (lengths)", self.lengths.len(), unit.lengths.len())?;
+            let trials = self.trials_of(number).len();
+            let gradients = if self.options.score_gradient { trials } else { 0 };
+            for (length, found) in self.lengths.iter().zip(&unit.lengths) {
+                check::size(
+                    "a length of a unit of the simulation",
+                    length.get() as usize,
+                    found.length.get() as usize,
+                )?;
+                for (expected, summary) in [
+                    (trials, &found.output_error),
+                    (gradients, &found.score_gradient_error),
+                    (trials, &found.value_gradient_error),
+                ] {
+                    check::size("a unit of the simulation (trials)", expected, summary.count() as usize)?;
+                }
+            }
+            for (expected, joint) in [
+                (trials, &unit.joint.output),
+                (gradients, &unit.joint.score_gradient),
+                (trials, &unit.joint.value_gradient),
+            ] {
+                check::size("a unit of the simulation (joint trials)", expected, joint.count() as usize)?;
+            }
+        }
+        Ok(())
     }
 
     /// Simulates the units that are not in `done` and adds them to it, until finished or stopped.
     ///
     /// Starting from an empty [`SampledUnits`] runs everything, starting from a saved one resumes.
+    ///
+    /// # Errors
+    /// Units in `done` that are not of this simulation, and as [`Self::run_unit`].
     pub fn run(&self, done: &mut SampledUnits, monitor: &dyn Monitor) -> Result<Completion> {
         self.run_share(0, 1, done, monitor)
     }
@@ -229,6 +320,7 @@ impl SampledPrompts {
                 expected: "a number below the number of shares",
             });
         }
+        self.check_units(done)?;
         let mine: Vec<u32> = (0..self.units()).filter(|unit| unit % count == index).collect();
         let total = mine.len();
         let missing: Vec<u32> = mine.into_iter().filter(|unit| !done.units.contains_key(unit)).collect();
@@ -237,10 +329,17 @@ impl SampledPrompts {
             if monitor.should_stop() {
                 return Ok(Completion::Stopped { completed, total });
             }
-            let finished: Vec<(u32, SampledUnit)> =
-                step.par_iter().map(|&unit| Ok((unit, self.run_unit(unit)?))).collect::<Result<_>>()?;
-            done.units.extend(finished);
-            completed += step.len();
+            let finished: Vec<(u32, Option<SampledUnit>)> = step
+                .par_iter()
+                .map(|&unit| Ok((unit, self.run_unit(unit, monitor)?)))
+                .collect::<Result<_>>()?;
+            let before = done.units.len();
+            done.units.extend(finished.into_iter().filter_map(|(number, unit)| Some((number, unit?))));
+            let new = done.units.len() - before;
+            completed += new;
+            if new < step.len() {
+                return Ok(Completion::Stopped { completed, total });
+            }
             monitor.progress(completed, total);
         }
         Ok(Completion::Finished)
@@ -251,11 +350,12 @@ impl SampledPrompts {
     /// Works on any subset of the units; the counts of the summaries say how many trials there are.
     ///
     /// # Errors
-    /// [`Error::Size`] if a unit has another number of lengths: it belongs to another simulation.
+    /// [`Error::OtherSimulation`], [`Error::OutOfRange`] or [`Error::Size`] if a unit belongs to another simulation: its
+    /// identity, its number, its lengths or its number of trials.
     pub fn fold(&self, done: &SampledUnits) -> Result<SampledUnit> {
+        self.check_units(done)?;
         let mut total = self.empty();
         for unit in done.units.values() {
-            check::size("a unit of the simulation (lengths)", total.lengths.len(), unit.lengths.len())?;
             for (total, part) in total.lengths.iter_mut().zip(&unit.lengths) {
                 total.output_error.merge(&part.output_error);
                 total.score_gradient_error.merge(&part.score_gradient_error);
@@ -282,25 +382,27 @@ impl SampledPrompts {
             .collect();
         let joint =
             JointErrors { output: joint.clone(), score_gradient: joint.clone(), value_gradient: joint };
-        SampledUnit { lengths, joint }
+        SampledUnit { identity: self.identity, lengths, joint }
     }
 
-    fn run_trials<T: Real>(&self, unit: u32) -> Result<SampledUnit> {
-        let first = unit * self.trials_per_unit();
-        let last = (first + self.trials_per_unit()).min(self.options.trials);
+    fn run_trials<T: Real>(&self, unit: u32, monitor: &dyn Monitor) -> Result<Option<SampledUnit>> {
         let mut total = self.empty();
-        for trial in first..last {
+        let mut watch = Watch { monitor, scores: 0 };
+        for trial in self.trials_of(unit) {
             let queries = self.queries_of(trial)?;
             let limits: Vec<Limit> =
                 queries.iter().map(|(_, query)| self.limit(query)).collect::<Result<_>>()?;
             let tilts: Vec<f64> = limits.iter().flat_map(|limit| limit.tilt.iter().copied()).collect();
             let order = if self.options.score_gradient { Order::Second } else { Order::First };
-            let mut sums =
-                PromptSums::<T>::new(self.tokens.dimension(), &tilts, order, self.options.instruction_set);
+            let mut sums = PromptSums::<T>::new(&self.centre, &tilts, order, self.options.instruction_set);
             let mut prompt = TokenStream::new(self, trial);
             let mut errors = [const { Vec::new() }; 3];
             for (&length, summary) in self.lengths.iter().zip(&mut total.lengths) {
-                prompt.read_until(length.get(), &mut sums)?;
+                let finished = prompt
+                    .read_until(length.get(), &mut sums, |tokens| watch.goes_on(tokens, queries.len()))?;
+                if !finished {
+                    return Ok(None);
+                }
                 let [output, score_gradient, value_gradient] = self.measure(&queries, &limits, &sums)?;
                 summary.output_error.add(output);
                 summary.value_gradient_error.add(value_gradient);
@@ -317,7 +419,7 @@ impl SampledPrompts {
             }
             total.joint.value_gradient.add(&errors[2])?;
         }
-        Ok(total)
+        Ok(Some(total))
     }
 
     /// The weighted queries of a trial.
@@ -325,19 +427,22 @@ impl SampledPrompts {
         let mut stream = Stream::new(self.options.seed ^ QUERY_STREAM, trial, 0)
             .with_instruction_set(self.options.instruction_set);
         match &self.design {
-            Design::Radial { parts, directions } => {
+            Design::Radial { parts, refinement } => {
                 let mut queries = Vec::new();
-                for (radial, radii) in parts {
+                for (share, radial) in parts {
+                    if is_point(radial) {
+                        queries.push((*share, radial.centre.clone()));
+                        continue;
+                    }
+                    let fraction = stream.uniform();
                     let mut normals = vec![0.0; radial.root.ncols()];
-                    for &(radius, weight) in radii {
-                        for _ in 0..*directions {
-                            stream.fill_normals(&mut normals);
-                            let norm = linalg::norm(&normals).max(f64::MIN_POSITIVE);
-                            let direction = linalg::apply(radial.root.as_ref(), &normals);
-                            let mut query = radial.centre.clone();
-                            linalg::add_scaled(&mut query, radius / norm, &direction);
-                            queries.push((weight / f64::from(*directions), query));
-                        }
+                    for (radius, weight) in radial.radius.shifted_quadrature(*refinement, fraction) {
+                        stream.fill_normals(&mut normals);
+                        let norm = linalg::norm(&normals).max(f64::MIN_POSITIVE);
+                        let direction = linalg::apply(radial.root.as_ref(), &normals);
+                        let mut query = radial.centre.clone();
+                        linalg::add_scaled(&mut query, radius / norm, &direction);
+                        queries.push((share * weight, query));
                     }
                 }
                 Ok(queries)
@@ -355,7 +460,7 @@ impl SampledPrompts {
     /// The infinite prompt at one query.
     fn limit(&self, query: &[f64]) -> Result<Limit> {
         let tilt = self.head.tilt(query)?;
-        let mean = self.tokens.tilted_mean(&tilt)?;
+        let mean = linalg::difference(&self.tokens.tilted_mean(&tilt)?, &self.centre);
         let covariance = if self.options.score_gradient {
             let covariance = self.tokens.tilted_covariance(&tilt)?;
             (0..tilt.len()).flat_map(|i| (0..=i).map(|j| covariance[(i, j)]).collect::<Vec<_>>()).collect()
@@ -406,28 +511,89 @@ impl SampledUnits {
     /// Adds the units of another share or machine.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] if a unit is in both and its bits differ: the two come from different simulations or
-    /// instruction sets.
+    /// [`Error::OtherSimulation`] if the units come from different simulations (another instruction set is another
+    /// simulation), [`Error::OutOfRange`] if a unit is in both and its bits differ. Nothing is added then.
     pub fn merge(&mut self, other: SampledUnits) -> Result<()> {
-        for (number, unit) in other.units {
-            match self.units.get(&number) {
-                Some(mine) if *mine != unit => {
-                    return Err(Error::OutOfRange {
-                        what: "a unit that is in both parts but differs, unit",
-                        value: f64::from(number),
-                        expected: "units of one simulation on one instruction set",
-                    });
-                }
-                _ => {
-                    self.units.insert(number, unit);
-                }
-            }
+        let mut identities = self.units.values().chain(other.units.values()).map(|unit| unit.identity);
+        if let Some(first) = identities.next() {
+            identities.try_for_each(|identity| check_same(first, identity))?;
         }
+        let differs =
+            |(number, unit): &(&u32, &SampledUnit)| self.units.get(number).is_some_and(|mine| mine != *unit);
+        if let Some((&number, _)) = other.units.iter().find(differs) {
+            return Err(Error::OutOfRange {
+                what: "a unit that is in both parts but differs, unit",
+                value: f64::from(number),
+                expected: "units of one simulation, unchanged",
+            });
+        }
+        self.units.extend(other.units);
         Ok(())
     }
 }
 
-/// Tilt, tilted mean and lower triangle of the tilted covariance at one query.
+fn check_same(expected: SampleIdentity, found: SampleIdentity) -> Result<()> {
+    if expected == found {
+        return Ok(());
+    }
+    Err(Error::OtherSimulation { expected: expected.digest, found: found.digest })
+}
+
+/// FNV-1a over the words and texts that are written to it.
+struct Digest(u64);
+
+impl Digest {
+    fn of(head: &Softmax, tokens: &dyn Measure, queries: &dyn Measure, lengths: &[PromptLength]) -> u64 {
+        let mut digest = Digest(0xcbf2_9ce4_8422_2325);
+        for matrix in [head.score(), head.value()] {
+            digest.word(matrix.nrows() as u64);
+            digest.word(matrix.ncols() as u64);
+            for column in 0..matrix.ncols() {
+                (0..matrix.nrows()).for_each(|row| digest.word(matrix[(row, column)].to_bits()));
+            }
+        }
+        lengths.iter().for_each(|length| digest.word(length.get()));
+        // Writing to a digest does not fail.
+        let _ = write!(digest, "{tokens:?} {queries:?}");
+        digest.0
+    }
+
+    fn byte(&mut self, byte: u8) {
+        self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+    }
+
+    fn word(&mut self, word: u64) {
+        word.to_le_bytes().into_iter().for_each(|byte| self.byte(byte));
+    }
+}
+
+impl Write for Digest {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        text.bytes().for_each(|byte| self.byte(byte));
+        Ok(())
+    }
+}
+
+/// Asks the monitor now and then while a long prompt is read.
+struct Watch<'a> {
+    monitor: &'a dyn Monitor,
+    /// Scores since the last look.
+    scores: u64,
+}
+
+impl Watch<'_> {
+    /// After so many tokens more, read by so many queries: whether to go on.
+    fn goes_on(&mut self, tokens: u64, queries: usize) -> bool {
+        self.scores = self.scores.saturating_add(tokens.saturating_mul(queries as u64));
+        if self.scores < SCORES_PER_LOOK {
+            return true;
+        }
+        self.scores = 0;
+        !self.monitor.should_stop()
+    }
+}
+
+/// Tilt, tilted mean minus the centre, and lower triangle of the tilted covariance at one query.
 struct Limit {
     tilt: Vec<f64>,
     mean: Vec<f64>,
@@ -447,8 +613,14 @@ impl<'a> TokenStream<'a> {
         TokenStream { prompts, trial, position: 0, tokens: Vec::new() }
     }
 
-    /// Feeds the tokens up to number `end` into the sums.
-    fn read_until<T: Real>(&mut self, end: u64, sums: &mut PromptSums<T>) -> Result<()> {
+    /// Feeds the tokens up to number `end` into the sums, as long as `goes_on` after so many tokens says; whether it
+    /// got there.
+    fn read_until<T: Real>(
+        &mut self,
+        end: u64,
+        sums: &mut PromptSums<T>,
+        mut goes_on: impl FnMut(u64) -> bool,
+    ) -> Result<bool> {
         let dimension = self.prompts.tokens.dimension();
         while self.position < end {
             let (stream, inside) = (self.position / TOKENS_PER_STREAM, self.position % TOKENS_PER_STREAM);
@@ -461,9 +633,12 @@ impl<'a> TokenStream<'a> {
             }
             let count = (TOKENS_PER_STREAM - inside).min(end - self.position);
             let start = inside as usize * dimension;
-            sums.add(&self.tokens[start..start + count as usize * dimension]);
+            sums.add(&self.tokens[start..start + count as usize * dimension])?;
             self.position += count;
+            if !goes_on(count) {
+                return Ok(false);
+            }
         }
-        Ok(())
+        Ok(true)
     }
 }

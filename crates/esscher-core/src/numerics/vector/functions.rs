@@ -23,6 +23,8 @@ pub(crate) trait Real:
     #[cfg(target_arch = "x86_64")]
     type Register512: Register<Self>;
     const ONE: Self;
+    /// The largest finite number.
+    const LARGEST: Self;
     /// e^x for |x| ≤ ln 2 / 2, lowest coefficient first.
     const EXP: &'static [Self];
     /// 1/ln 2, ln 2 in two parts whose first is short, and the number that rounds to an integer.
@@ -45,6 +47,7 @@ impl Real for f64 {
     #[cfg(target_arch = "x86_64")]
     type Register512 = core::arch::x86_64::__m512d;
     const ONE: f64 = 1.0;
+    const LARGEST: f64 = f64::MAX;
     // Interpolation at Chebyshev nodes; relative error 5e-18.
     const EXP: &'static [f64] = &[
         1.0,
@@ -93,6 +96,7 @@ impl Real for f32 {
     #[cfg(target_arch = "x86_64")]
     type Register512 = core::arch::x86_64::__m512;
     const ONE: f32 = 1.0;
+    const LARGEST: f32 = f32::MAX;
     const EXP: &'static [f32] =
         &[1.0, 1.000_000_04, 0.500_000_005, 0.166_664_15, 0.041_666_353, 0.008_375_135, 0.001_394_112];
     const LOG2_E: f32 = std::f32::consts::LOG2_E;
