@@ -7,9 +7,10 @@ use esscher_core::numerics::Stream;
 use esscher_core::regression::tasks::LinearTask;
 use esscher_core::regression::{
     AttentionKind, Block, Landscape, LayerLandscape, LinearAttention, LinearRegression, PointAverage,
-    RegressionHead, RegressionLayer, Response, RiskAverage, RiskOptions, RiskSimulation, SpectralTask,
+    RegressionHead, RegressionLayer, Response, RiskAverage, RiskOptions, RiskSimulation, SpectralGroup,
+    SpectralTask,
 };
-use esscher_core::{Mat, Unwatched, mat};
+use esscher_core::{Accuracy, Mat, Unwatched, mat};
 use std::sync::Arc;
 
 fn skew_task(noise: f64) -> LinearRegression {
@@ -304,6 +305,101 @@ fn exact_risks_and_gradients_are_those_of_simulated_prompts() {
                 errors[index]
             );
         }
+    }
+}
+
+/// Everything by points, against the closed forms: infinite prompts and linear attention, risk and gradient.
+#[test]
+fn closed_forms_are_what_points_give() {
+    for dimension in [1, 3] {
+        let (task, head) = general(dimension);
+        let average =
+            RiskAverage::new(&task, PointAverage { points: 1 << 13, ..PointAverage::default() }).unwrap();
+        for response in [Response::infinite(), Response::linear(length(1)), Response::linear(length(9))] {
+            let (exact, found) = (
+                average.evaluate(&head, &response).unwrap(),
+                average.evaluate_by_points(&head, &response).unwrap(),
+            );
+            assert!(matches!(exact.risk.accuracy, Accuracy::Exact { .. }));
+            // Six standard errors of eight randomisations (Student's with 7 degrees: one in 2000).
+            let error = found.risk.absolute_error();
+            assert!(
+                (found.risk.value - exact.risk.value).abs() < 6.0 * error,
+                "{response}: {:?} {:?}",
+                found.risk,
+                exact.risk
+            );
+            assert!(error < 0.01 * exact.risk.value);
+            let mut squares: f64 = exact.value.iter().zip(&found.value).map(|(a, b)| (a - b).powi(2)).sum();
+            for i in 0..=dimension {
+                for j in 0..=dimension {
+                    squares += (exact.score[(i, j)] - found.score[(i, j)]).powi(2);
+                }
+            }
+            assert!(
+                squares.sqrt() < 6.0 * found.gradient_error,
+                "{response}: {} {}",
+                squares.sqrt(),
+                found.gradient_error
+            );
+        }
+    }
+}
+
+/// d = 1 at the limit of the infinite flow, where 2λ = 2 and plain points over x_q would miss the tail by factors.
+#[test]
+fn heavy_tails_of_the_query_are_integrated() {
+    let task = LinearRegression::isotropic(1).unwrap().with_noise(0.1).unwrap();
+    let block = Block::new(mat![[1.0]].as_ref(), 1.0).unwrap();
+    let average = RiskAverage::new(&task, PointAverage::default()).unwrap();
+    for tokens in [1_000_000, 1_000_000_000, 1_000_000_000_000] {
+        let response = Response::softmax(length(tokens));
+        let exact = block.risk(&task, &response).unwrap() - task.noise_floor();
+        let found = average.evaluate(&block.head().unwrap(), &response).unwrap();
+        let excess = found.risk.value - task.noise_floor();
+        // The infinite part is zero here up to rounding; w enters by w² alone, which the points know to 1e-4.
+        assert!((excess / exact - 1.0).abs() < 1e-3, "{tokens}: {excess} {exact}");
+        assert!((excess - exact).abs() < 6.0 * found.risk.absolute_error() + 1e-14);
+    }
+}
+
+/// L (∇R_L − ∇R_∞) at a billion tokens against differences of the closed first-order coefficient.
+#[test]
+fn gradients_have_their_first_order_too() {
+    let task = SpectralTask::isotropic(6, 0.5, 1.0).unwrap();
+    let tokens = 1_000_000_000;
+    for (entry, gain) in [(0.25, 4.0), (0.3, 3.0), (0.2, 4.0)] {
+        let at = |response: Response| task.risk_and_gradient(&[entry], gain, &response).unwrap();
+        let (finite, infinite) = (at(Response::softmax(length(tokens))), at(Response::infinite()));
+        let order = |entry: f64, gain: f64| task.first_order(&[entry], gain).unwrap().unwrap();
+        let by_gain = (order(entry, gain + 1e-4) - order(entry, gain - 1e-4)) / 2e-4;
+        let by_entry = (order(entry + 1e-4, gain) - order(entry - 1e-4, gain)) / 2e-4 / 6.0;
+        let found_gain = (finite.gain - infinite.gain) * tokens as f64;
+        let found_entry = (finite.entries[0] - infinite.entries[0]) * tokens as f64;
+        // Rounding of the gradients (1e-15) times L, differences, and the second order in 1/L.
+        assert!((found_gain / by_gain - 1.0).abs() < 1e-4, "{found_gain} {by_gain}");
+        assert!((found_entry / by_entry - 1.0).abs() < 1e-4, "{found_entry} {by_entry}");
+    }
+}
+
+/// Spiked covariances at L = 1, where the exact risk is known: one large eigenvalue over many small ones.
+#[test]
+fn spiked_covariances_keep_their_digits() {
+    for (dimension, strength) in [(100, 4.0), (1000, 3.0), (1000, 9.0)] {
+        let group = |eigenvalue: f64, multiplicity| SpectralGroup {
+            eigenvalue,
+            query_eigenvalue: eigenvalue,
+            multiplicity,
+        };
+        let task =
+            SpectralTask::from_groups(&[group(1.0, dimension - 1), group(1.0 + strength, 1)], 0.5, 1.0)
+                .unwrap();
+        let start = task.initial(0.5).unwrap();
+        let found =
+            task.risk_and_gradient(&start[..2], start[2], &Response::softmax(length(1))).unwrap().risk;
+        let trace = f64::from(dimension) + strength;
+        let expected = 0.5 * (0.25 * (trace + 0.5) + trace + 0.5);
+        assert!((found / expected - 1.0).abs() < 1e-10, "{dimension}, {strength}: {found} {expected}");
     }
 }
 

@@ -1,15 +1,20 @@
 //! Full matrices at any length: exact in the tokens, averaged over (w, x_q) by randomised quasi-Monte-Carlo points.
 //!
-//! Given w and x_q a prompt enters through σ, a and q alone (see [`Response`]). The infinite prompt's share is closed
-//! ([`infinite_risk`]); points average only what a finite prompt adds, which is of order 1/L, so the error of
-//! the average shrinks with the correction itself.
+//! Given w and x_q a prompt enters through σ, a and q alone (see [`Response`]). The query is a radius times a direction,
+//! x_q = r Σ_q^{1/2}u: then σ = r²σ̂, a = râ, target = rŷ, and q does not know r, so the radius, where the heavy tail
+//! is, is integrated once for all into functions of σ̂, and points average over (w, u). The infinite prompt's share
+//! is closed ([`infinite_risk`]): points average only what a finite prompt adds.
 
-use super::{LinearRegression, RegressionHead, Response, infinite_risk};
+use super::response::RadialResponse;
+use super::{LinearRegression, RegressionHead, Response, infinite_risk, linear_risk};
 use crate::accuracy::{Accuracy, Estimate};
 use crate::error::{Error, Result};
 use crate::numerics::{ScrambledSobol, check, linalg, normal, sobol};
 use faer::Mat;
 use rayon::prelude::*;
+
+/// Coordinates of all points together: 2 GB.
+const MOST_NUMBERS: u64 = 1 << 28;
 
 /// How finely to average over (w, x_q).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,7 +53,7 @@ pub struct RiskAverage {
     task: LinearRegression,
     /// Eigenvalues and eigenvectors of Σ: in this basis Σ is diagonal.
     spectrum: linalg::SymmetricEigen,
-    /// By randomisation: (w, x_q) in the eigenbasis, point after point.
+    /// By randomisation: w and Σ_q^{1/2}u in the eigenbasis, point after point.
     points: Vec<Vec<f64>>,
 }
 
@@ -66,11 +71,12 @@ impl RiskAverage {
                 expected: "at most 512; the block form has no such limit",
             });
         }
-        if !(2..=4096).contains(&options.randomisations) || !(1..=1 << 24).contains(&options.points) {
+        let numbers = 2 * d as u64 * u64::from(options.points) * u64::from(options.randomisations);
+        if !(2..=4096).contains(&options.randomisations) || options.points == 0 || numbers > MOST_NUMBERS {
             return Err(Error::OutOfRange {
                 what: "the number of points or of randomisations",
                 value: f64::from(options.points.max(options.randomisations)),
-                expected: "1 to 16777216 points in 2 to 4096 randomisations",
+                expected: "at least 1 point in 2 to 4096 randomisations, and 2^28 coordinates in all",
             });
         }
         let spectrum = linalg::SymmetricEigen::new("the covariance", task.covariance())?;
@@ -80,14 +86,18 @@ impl RiskAverage {
         let points = (0..options.randomisations)
             .into_par_iter()
             .map(|randomisation| {
-                let sequence =
-                    ScrambledSobol::new(2 * d, options.seed.wrapping_add(u64::from(randomisation) << 32))?;
+                // An odd multiplier: seeds and randomisations do not fall on each other.
+                let seed =
+                    options.seed.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(u64::from(randomisation));
+                let sequence = ScrambledSobol::new(2 * d, seed)?;
                 let mut points = Vec::with_capacity(2 * d * options.points as usize);
                 for index in 0..options.points {
                     let normals: Vec<f64> = sequence.point(index).into_iter().map(normal::quantile).collect();
                     // A prior N(0, kI) looks the same in every basis.
                     points.extend(normals[..d].iter().map(|entry| deviation * entry));
-                    points.extend(linalg::apply(root.as_ref(), &normals[d..]));
+                    let norm = linalg::norm(&normals[d..]).max(f64::MIN_POSITIVE);
+                    points
+                        .extend(linalg::apply(root.as_ref(), &normals[d..]).iter().map(|entry| entry / norm));
                 }
                 Ok(points)
             })
@@ -100,7 +110,8 @@ impl RiskAverage {
         &self.task
     }
 
-    /// The risk of a head at this length, with its gradient.
+    /// The risk of a head at this length, with its gradient: in closed form on infinite prompts and for linear
+    /// attention, by points over (w, direction of x_q) otherwise.
     ///
     /// ```
     /// use esscher_core::prompt::PromptLength;
@@ -113,8 +124,37 @@ impl RiskAverage {
     /// # Ok::<(), esscher_core::Error>(())
     /// ```
     pub fn evaluate(&self, head: &RegressionHead, response: &Response) -> Result<HeadGradient> {
-        let mut total = infinite_risk(head, &self.task)?;
+        if response.is_infinite() {
+            return infinite_risk(head, &self.task);
+        }
+        if let Some(length) = response.linear_length() {
+            return linear_risk(head, &self.task, length);
+        }
+        self.add_points(infinite_risk(head, &self.task)?, head, response, Share::FiniteLength)
+    }
+
+    /// The same with nothing in closed form: an independent check, and what a comparison of costs at different
+    /// lengths should use.
+    pub fn evaluate_by_points(&self, head: &RegressionHead, response: &Response) -> Result<HeadGradient> {
+        let size = self.task.dimension() + 1;
+        let nothing = HeadGradient {
+            risk: Estimate { value: self.task.noise_floor(), accuracy: Accuracy::Exact { tolerance: 1e-12 } },
+            score: Mat::zeros(size, size),
+            value: vec![0.0; size],
+            gradient_error: 0.0,
+        };
+        self.add_points(nothing, head, response, Share::Everything)
+    }
+
+    fn add_points(
+        &self,
+        mut total: HeadGradient,
+        head: &RegressionHead,
+        response: &Response,
+        share: Share,
+    ) -> Result<HeadGradient> {
         let d = self.task.dimension();
+        check::size("the head (dimension of the task)", d, head.dimension())?;
         let vectors = &self.spectrum.vectors;
         let rotated = Rotated {
             values: &self.spectrum.values,
@@ -126,7 +166,8 @@ impl RiskAverage {
             value: linalg::apply_transpose(vectors.as_ref(), &head.value()[..d]),
             gain: head.value()[d],
             noise: self.task.noise(),
-            response,
+            response: &response.radial(d)?,
+            share,
         };
         let batches: Vec<Correction> =
             self.points.par_iter().map(|points| rotated.correction(points)).collect::<Result<_>>()?;
@@ -180,7 +221,16 @@ struct Rotated<'a> {
     value: Vec<f64>,
     gain: f64,
     noise: f64,
-    response: &'a Response,
+    response: &'a RadialResponse,
+    share: Share,
+}
+
+/// What the points average.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Share {
+    /// What a finite prompt adds to the infinite one.
+    FiniteLength,
+    Everything,
 }
 
 /// What a finite prompt adds to the risk and its gradient: the d + 1 rows of U, then v.
@@ -211,6 +261,11 @@ impl Rotated<'_> {
     fn correction(&self, points: &[f64]) -> Result<Correction> {
         let d = self.values.len();
         let mut total = Correction::zero(d);
+        // 1 − C₁ and 1 − C₂, or −C₁ and −C₂: E r² = d.
+        let (base, own) = match self.share {
+            Share::FiniteLength => (0.0, 0.0),
+            Share::Everything => (self.response.dimension as f64, 0.5 * self.response.dimension as f64),
+        };
         let (mut tilt, mut tilted) = (vec![0.0; d], vec![0.0; d + 1]);
         let mut valued = vec![0.0; d + 1];
         for point in points.chunks_exact(2 * d) {
@@ -242,9 +297,10 @@ impl Rotated<'_> {
             valued[d] = valued_last;
             a += self.gain * tilted_last;
             let at = self.response.at(sigma)?;
+            let (first, second) = (at.first_deficit - base, at.second_deficit - base);
             total.risk +=
-                at.first_deficit * a * target - 0.5 * at.second_deficit * a * a + 0.5 * at.spread * q;
-            let by_a = at.first_deficit * target - at.second_deficit * a;
+                first * a * target - 0.5 * second * a * a + 0.5 * at.spread * q + own * target * target;
+            let by_a = first * target - second * a;
             let by_sigma =
                 0.5 * (at.second_slope * a * a + at.spread_slope * q) - at.first_slope * a * target;
             for i in 0..=d {

@@ -105,7 +105,7 @@ impl Block {
         check::finite_matrix_result("the product bA", &self.matrix * faer::Scale(self.gain))
     }
 
-    /// ‖A‖²_F − b²: the same at all times of the flow, and 0 at the [`initial`](Self::initial) block.
+    /// ‖A‖²_F − b²: the same at all times of the flow on infinite prompts and for linear attention, and 0 at the [`initial`](Self::initial) block.
     pub fn conserved(&self) -> Result<f64> {
         let (norm, gain) = (linalg::frobenius(self.matrix.as_ref()), self.gain.abs());
         check::finite_number("the conserved quantity", (norm - gain) * (norm + gain))
@@ -144,9 +144,19 @@ impl Block {
     }
 
     /// The risk and its gradient.
+    ///
+    /// # Errors
+    /// More than 1024 dimensions: the weights of all pairs would not fit in memory. The spectral form has no limit.
     pub fn risk_and_gradient(&self, task: &LinearRegression, response: &Response) -> Result<BlockGradient> {
-        let forms = Forms::new(self, task)?;
         let dimension = self.matrix.nrows();
+        if dimension > 1024 {
+            return Err(Error::OutOfRange {
+                what: "the dimension of a block",
+                value: dimension as f64,
+                expected: "at most 1024; the spectral form has no such limit",
+            });
+        }
+        let forms = Forms::new(self, task)?;
         let (gain, prior) = (self.gain, task.prior_scale());
         let (mut finite, mut finite_gain) = (0.0, 0.0);
         // E e₁ gᵢ², E e₂ gᵢ², and E F g gᵀ with F the derivative of the integrand in σ.

@@ -50,6 +50,7 @@ impl DrawnCovariates {
     ) -> Result<Self> {
         check::positive("the scale of the prior", prior_scale)?;
         check::not_empty("the number of prompts", prompts as usize)?;
+        check::not_empty("the covariates (dimension)", law.dimension())?;
         if !(noise >= 0.0 && noise.is_finite()) {
             return Err(Error::OutOfRange {
                 what: "the variance of the label noise",

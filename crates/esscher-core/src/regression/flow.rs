@@ -96,7 +96,7 @@ pub enum FlowEnding {
     },
     /// The last time asked for was reached.
     TimeReached,
-    /// The parameters grew beyond what was allowed, or the risk is not a number there.
+    /// The parameters grew beyond what was allowed.
     Diverged {
         /// When.
         time: f64,
@@ -177,6 +177,9 @@ impl Trajectory {
     }
 }
 
+/// Rows that a trajectory may have.
+const MOST_ROWS: usize = 1_000_000;
+
 /// Runs the flow from these parameters.
 ///
 /// ```
@@ -197,8 +200,14 @@ pub fn flow(
     options: &FlowOptions,
     monitor: &dyn Monitor,
 ) -> Result<Trajectory> {
-    options.check()?;
-    check::vector("the parameters", landscape.size(), start)?;
+    if !(1..=MOST_ROWS).contains(&options.rows) {
+        return Err(Error::OutOfRange {
+            what: "the rows of the trajectory",
+            value: options.rows as f64,
+            expected: "a whole number from 1 to 1000000",
+        });
+    }
+    check::positive("the end time", options.end_time)?;
     let times: Vec<f64> = (0..options.rows)
         .map(|row| {
             let fraction = (row + 1) as f64 / options.rows as f64;
@@ -220,6 +229,7 @@ pub fn flow_through(
     options: &FlowOptions,
     monitor: &dyn Monitor,
 ) -> Result<Trajectory> {
+    options.check()?;
     check::vector("the parameters", landscape.size(), start)?;
     let first = row(landscape, 0.0, start)?;
     if first.gradient_norm <= options.stationary {
@@ -326,10 +336,8 @@ pub fn settle(landscape: &dyn Landscape, guess: &[f64], stationary: f64) -> Resu
 
 impl FlowOptions {
     fn check(&self) -> Result<()> {
-        check::positive("the end time", self.end_time)?;
         check::positive("the gradient norm called stationary", self.stationary)?;
-        check::positive("the norm called diverged", self.largest)?;
-        check::not_empty("the rows of the trajectory", self.rows)
+        check::positive("the norm called diverged", self.largest)
     }
 }
 
@@ -345,22 +353,30 @@ fn row(landscape: &dyn Landscape, time: f64, parameters: &[f64]) -> Result<FlowR
     })
 }
 
-/// The Jacobian of the flow, −∂∇R, by central differences of the gradient, its columns in parallel.
+/// The Jacobian of the flow, −∂∇R, by differences of the gradient, its columns in parallel.
 fn curvature(landscape: &dyn Landscape, parameters: &[f64]) -> Result<Mat<f64>> {
     let size = parameters.len();
     let scale = parameters.iter().fold(0.0, |largest: f64, entry| largest.max(entry.abs())).max(1e-3);
-    // Gradients are good to about 1e-10 where they are tabulated: this balances that with the third derivative.
-    let step = 3e-4 * scale;
     let columns: Vec<Vec<f64>> = (0..size)
         .into_par_iter()
         .map(|index| {
-            let (mut ahead, mut behind) = (vec![0.0; size], vec![0.0; size]);
-            let mut moved = parameters.to_vec();
-            moved[index] = parameters[index] + step;
-            landscape.slope(&moved, &mut ahead)?;
-            moved[index] = parameters[index] - step;
-            landscape.slope(&moved, &mut behind)?;
-            Ok(ahead.iter().zip(&behind).map(|(ahead, behind)| (behind - ahead) / (2.0 * step)).collect())
+            // Gradients are good to about 1e-10 where they are tabulated: this balances that with the third derivative.
+            let step = 3e-4 * parameters[index].abs().max(1e-3 * scale);
+            let slope_at = |offset: f64| -> Result<Vec<f64>> {
+                let mut moved = parameters.to_vec();
+                moved[index] += offset;
+                let mut gradient = vec![0.0; size];
+                landscape.slope(&moved, &mut gradient)?;
+                Ok(gradient)
+            };
+            // Central where both sides can be computed, else one-sided.
+            let (ahead, behind, width) = match (slope_at(step), slope_at(-step)) {
+                (Ok(ahead), Ok(behind)) => (ahead, behind, 2.0 * step),
+                (Ok(ahead), Err(_)) => (ahead, slope_at(0.0)?, step),
+                (Err(_), Ok(behind)) => (slope_at(0.0)?, behind, step),
+                (Err(error), Err(_)) => return Err(error),
+            };
+            Ok(ahead.iter().zip(&behind).map(|(ahead, behind)| (behind - ahead) / width).collect())
         })
         .collect::<Result<_>>()?;
     Ok(Mat::from_fn(size, size, |i, j| columns[j][i]))

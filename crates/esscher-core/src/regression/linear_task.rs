@@ -43,6 +43,7 @@ impl LinearRegression {
 
     /// Σ = I.
     pub fn isotropic(dimension: usize) -> Result<Self> {
+        check_dimension(dimension)?;
         LinearRegression::new(linalg::identity(dimension).as_ref())
     }
 
@@ -55,6 +56,7 @@ impl LinearRegression {
                 expected: "a number between -1 and 1",
             });
         }
+        check_dimension(dimension)?;
         Ok(Mat::from_fn(dimension, dimension, |i, j| correlation.powi(i.abs_diff(j) as i32)))
     }
 
@@ -67,6 +69,7 @@ impl LinearRegression {
                 expected: "a finite number above -1",
             });
         }
+        check_dimension(dimension)?;
         let spike = strength / dimension.max(1) as f64;
         Ok(Mat::from_fn(dimension, dimension, |i, j| if i == j { 1.0 + spike } else { spike }))
     }
@@ -144,6 +147,18 @@ fn definite(what: &'static str, matrix: MatRef<'_, f64>) -> Result<Mat<f64>> {
         return Err(Error::Singular { what, eigenvalue: eigen.values[0] });
     }
     Ok(matrix)
+}
+
+/// Matrices of this dimension fit in memory: 2 GB each.
+fn check_dimension(dimension: usize) -> Result<()> {
+    if dimension <= 16_384 {
+        return Ok(());
+    }
+    Err(Error::OutOfRange {
+        what: "the dimension of the covariates",
+        value: dimension as f64,
+        expected: "at most 16384; the spectral form has no such limit",
+    })
 }
 
 fn check_variance(what: &'static str, variance: f64) -> Result<()> {

@@ -7,7 +7,7 @@
 //! | which task? | [`LinearRegression`], the theory's; [`SpectralTask`], the same by eigenvalues; [`tasks`], any law of prompts |
 //! | which layer, which length? | [`Response`] for exact risks, [`RegressionLayer`] for simulation |
 //! | what risk, what gradient? | [`SpectralTask::risk_and_gradient`] and [`Block`]: nothing sampled; [`RiskAverage`]: full matrices, exact in the tokens; [`LinearAttention`]: closed forms; [`RiskSimulation`]: anything |
-//! | where does training go? | [`flow`] on a [`Landscape`]; [`Descent`] with fresh prompts |
+//! | where does training go? | [`train`] as in the paper; [`flow`] on any [`Landscape`]; [`Descent`] with fresh prompts |
 //! | how long must prompts be? | [`training_horizon`] |
 //! | what could be had? | [`LinearRegression::noise_floor`], [`bayes_at_length`], [`Baseline`] |
 
@@ -16,13 +16,13 @@ pub mod authors;
 mod average;
 mod baselines;
 mod block;
+mod closed_form;
 mod covariates;
 mod descent;
 mod flow;
 mod head;
 mod high_dimensional;
 mod horizon;
-mod infinite;
 mod landscape;
 mod layer;
 mod linear_attention;
@@ -32,10 +32,12 @@ mod response;
 mod simulation;
 mod spectral;
 pub mod tasks;
+mod training;
 
 pub use average::{HeadGradient, PointAverage, RiskAverage};
 pub use baselines::{Baseline, baseline_risks, bayes_at_length};
 pub use block::{Block, BlockGradient};
+pub use closed_form::{infinite_risk, linear_risk};
 pub use covariates::{DrawnCovariates, DrawnLandscape};
 pub use descent::{
     Descent, DescentOptions, DescentRow, DescentRun, DescentState, DescentStop, Draws, Loss, Optimiser,
@@ -44,7 +46,6 @@ pub use flow::{FlowEnding, FlowOptions, FlowRow, Method, Trajectory, flow, flow_
 pub use head::RegressionHead;
 pub use high_dimensional::HighDimensional;
 pub use horizon::training_horizon;
-pub use infinite::infinite_risk;
 pub use landscape::{BlockLandscape, Landscape, LayerLandscape, SpectralLandscape};
 pub use layer::{AttentionKind, RegressionLayer};
 pub use linear_attention::{ContextLength, InitialScale, LinearAttention};
@@ -52,3 +53,4 @@ pub use linear_task::LinearRegression;
 pub use response::{Response, ResponseAt};
 pub use simulation::{GradientMoments, RiskOptions, RiskSimulation, RiskUnits, SimulatedRisk};
 pub use spectral::{SpectralGradient, SpectralGroup, SpectralTask};
+pub use training::{Training, train};

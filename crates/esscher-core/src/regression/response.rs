@@ -13,16 +13,22 @@
 //! so that risks, gradients and flows are written once, for all layers and all lengths.
 
 use crate::error::{Error, Result};
+use crate::numerics::radius::RadiusLaw;
 use crate::numerics::{FormNode, QuadraticForm};
 use crate::prompt::PromptLength;
 use crate::softmax_weights::{MAX_SCORE_DEVIATION, NODES, OppositePair, Panels, Shrinkage, WeightMoments};
 use rayon::prelude::*;
+use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// A layer at a prompt length, as functions of σ.
+/// A layer at a prompt length, as functions of σ. Cheap to clone: clones share their tables.
 #[derive(Clone)]
-pub struct Response(Kind);
+pub struct Response {
+    kind: Kind,
+    /// By dimension, the functions averaged over the radius of a standard normal vector.
+    radial: Arc<Mutex<BTreeMap<usize, Arc<Table>>>>,
+}
 
 #[derive(Clone)]
 enum Kind {
@@ -52,28 +58,65 @@ pub struct ResponseAt {
 impl Response {
     /// The infinite prompt, where softmax and linear attention agree.
     pub fn infinite() -> Self {
-        Response(Kind::Infinite)
+        Response::of(Kind::Infinite)
     }
 
     /// Softmax attention over L tokens: exact, tabulated once where it is needed (to 1e-9 of 1 − C₁).
     pub fn softmax(length: PromptLength) -> Self {
-        Response(Kind::Softmax(Arc::new(Table::new(length, MAX_SCORE_DEVIATION, softmax_at))))
+        Response::of(Kind::Softmax(Arc::new(Table::new(length, MAX_SCORE_DEVIATION, move |tau| {
+            softmax_at(tau, length)
+        }))))
     }
 
     /// Two softmax heads over the same L tokens with opposite scores and opposite values, (U, v/2) and (−U, −v/2):
     /// what is odd in the scores adds up, and most of what finite length does cancels. Exact, for τ below 19.
     pub fn opposite_heads(length: PromptLength) -> Self {
-        Response(Kind::Opposite(Arc::new(Table::new(length, OppositePair::MAX_SCORE_DEVIATION, opposite_at))))
+        let highest = OppositePair::MAX_SCORE_DEVIATION;
+        Response::of(Kind::Opposite(Arc::new(Table::new(length, highest, move |tau| {
+            opposite_at(tau, length)
+        }))))
     }
 
     /// Linear attention, V (1/L) Σ z zᵀ U z_q, over L tokens: closed form.
     pub fn linear(length: PromptLength) -> Self {
-        Response(Kind::Linear(length))
+        Response::of(Kind::Linear(length))
+    }
+
+    fn of(kind: Kind) -> Self {
+        Response { kind, radial: Arc::default() }
+    }
+
+    /// Whether this is the infinite prompt.
+    pub fn is_infinite(&self) -> bool {
+        matches!(self.kind, Kind::Infinite)
+    }
+
+    /// L if this is linear attention at finite length.
+    pub(super) fn linear_length(&self) -> Option<PromptLength> {
+        match self.kind {
+            Kind::Linear(length) => Some(length),
+            _ => None,
+        }
+    }
+
+    /// The functions averaged over a radius r² ~ χ² of `dimension` degrees, at σ = r²σ̂: E r²(1 − C₁), E r²(1 − C₂),
+    /// E D, E r⁴C₁′, E r⁴C₂′, E r²D′ in the fields of [`ResponseAt`].
+    ///
+    /// The heavy tail of a query is in its radius: here it is integrated, not sampled.
+    pub(super) fn radial(&self, dimension: usize) -> Result<RadialResponse> {
+        let mut tables = self.radial.lock().unwrap_or_else(PoisonError::into_inner);
+        let table = tables.entry(dimension).or_insert_with(|| {
+            let response = Response::of(self.kind.clone());
+            let nodes = RadiusLaw::Chi { degrees: dimension }.quadrature();
+            let length = self.length().unwrap_or(PromptLength::MAX);
+            Arc::new(Table::new(length, MAX_SCORE_DEVIATION, move |tau| radial_at(&response, &nodes, tau)))
+        });
+        Ok(RadialResponse { table: table.clone(), dimension })
     }
 
     /// L; none for the infinite prompt.
     pub fn length(&self) -> Option<PromptLength> {
-        match &self.0 {
+        match &self.kind {
             Kind::Infinite => None,
             Kind::Softmax(table) | Kind::Opposite(table) => Some(table.length),
             Kind::Linear(length) => Some(*length),
@@ -84,22 +127,27 @@ impl Response {
     ///
     /// On infinite prompts and for linear attention only E D needs the law at all, and D is linear in σ.
     pub(super) fn nodes(&self, law: &QuadraticForm, pairs: bool) -> Result<Vec<FormNode>> {
-        match self.0 {
+        match self.kind {
             Kind::Infinite | Kind::Linear(_) => Ok(vec![law.mean_node()]),
-            Kind::Softmax(_) | Kind::Opposite(_) => law.nodes(pairs),
+            Kind::Softmax(_) | Kind::Opposite(_) => {
+                let mut nodes = law.nodes(pairs)?;
+                // Beyond the tables: scores that are too rare to count, or else an error below.
+                nodes.retain(|node| node.weight > NEGLIGIBLE || self.at(node.q).is_ok());
+                Ok(nodes)
+            }
         }
     }
 
     /// The functions at σ.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] if σ is negative, not a number, or beyond the square of the largest τ that softmax at
-    /// finite length is tabulated for (9999; 19 for opposite heads).
+    /// [`Error::OutOfRange`] if σ is negative or not a number, [`Error::Overflow`] if it is beyond the square of the
+    /// largest τ that softmax at finite length is tabulated for (9999; 19 for opposite heads).
     pub fn at(&self, sigma: f64) -> Result<ResponseAt> {
         if !(sigma >= 0.0 && sigma.is_finite()) {
             return Err(out_of_range(sigma));
         }
-        Ok(match &self.0 {
+        Ok(match &self.kind {
             Kind::Infinite => ResponseAt::default(),
             Kind::Softmax(table) | Kind::Opposite(table) => table.at(sigma)?,
             Kind::Linear(length) => ResponseAt {
@@ -114,7 +162,7 @@ impl Response {
 
 impl fmt::Debug for Response {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0 {
+        match &self.kind {
             Kind::Infinite => formatter.write_str("Response::infinite()"),
             Kind::Softmax(table) => write!(formatter, "Response::softmax({})", table.length.get()),
             Kind::Opposite(table) => write!(formatter, "Response::opposite_heads({})", table.length.get()),
@@ -125,7 +173,7 @@ impl fmt::Debug for Response {
 
 impl fmt::Display for Response {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0 {
+        match &self.kind {
             Kind::Infinite => formatter.write_str("infinite prompt"),
             Kind::Softmax(table) => write!(formatter, "softmax, {} tokens", table.length.get()),
             Kind::Opposite(table) => {
@@ -136,13 +184,49 @@ impl fmt::Display for Response {
     }
 }
 
+/// A response averaged over the radius of the query.
+#[derive(Clone)]
+pub(super) struct RadialResponse {
+    table: Arc<Table>,
+    pub(super) dimension: usize,
+}
+
+impl RadialResponse {
+    pub(super) fn at(&self, sigma: f64) -> Result<ResponseAt> {
+        self.table.at(sigma)
+    }
+}
+
+/// Nodes of less weight may lie beyond the tables.
+const NEGLIGIBLE: f64 = 1e-16;
+
+fn radial_at(response: &Response, nodes: &[(f64, f64)], tau: f64) -> Result<[f64; FUNCTIONS]> {
+    let mut total = [0.0; FUNCTIONS];
+    for &(radius, weight) in nodes {
+        let square = radius * radius;
+        let at = match response.at(square * tau * tau) {
+            Ok(at) => at,
+            Err(_) if weight * square * square < NEGLIGIBLE => continue,
+            Err(error) => return Err(error),
+        };
+        let fourth = square * square;
+        total[0] += weight * square * at.first_deficit;
+        total[1] += weight * square * at.second_deficit;
+        total[2] += weight * at.spread;
+        total[3] += weight * fourth * at.first_slope;
+        total[4] += weight * fourth * at.second_slope;
+        total[5] += weight * square * at.spread_slope;
+    }
+    Ok(total)
+}
+
 /// Values that are tabulated, in the order of the fields of [`ResponseAt`].
 const FUNCTIONS: usize = 6;
 
 /// Chebyshev coefficients in τ of the functions and their slopes, panel by panel, computed when first asked for.
 struct Table {
     length: PromptLength,
-    values_at: fn(f64, PromptLength) -> Result<[f64; FUNCTIONS]>,
+    values_at: Box<dyn Fn(f64) -> Result<[f64; FUNCTIONS]> + Send + Sync>,
     panels: Vec<OnceLock<Panel>>,
 }
 
@@ -170,11 +254,11 @@ impl Table {
     fn new(
         length: PromptLength,
         highest: f64,
-        values_at: fn(f64, PromptLength) -> Result<[f64; FUNCTIONS]>,
+        values_at: impl Fn(f64) -> Result<[f64; FUNCTIONS]> + Send + Sync + 'static,
     ) -> Self {
         // Whole panels below the highest τ.
         let panels = std::iter::repeat_with(OnceLock::new).take(Panels::panel(highest)).collect();
-        Table { length, values_at, panels }
+        Table { length, values_at: Box::new(values_at), panels }
     }
 
     fn at(&self, sigma: f64) -> Result<ResponseAt> {
@@ -208,10 +292,8 @@ impl Table {
     }
 
     fn compute(&self, index: usize) -> Result<Panel> {
-        let values: Vec<[f64; FUNCTIONS]> = Panels::nodes(index)
-            .into_par_iter()
-            .map(|tau| (self.values_at)(tau, self.length))
-            .collect::<Result<_>>()?;
+        let values: Vec<[f64; FUNCTIONS]> =
+            Panels::nodes(index).into_par_iter().map(|tau| (self.values_at)(tau)).collect::<Result<_>>()?;
         // Coefficients of the interpolating polynomial at Chebyshev nodes of the first kind.
         let mut panel = Box::new([[0.0; FUNCTIONS]; NODES]);
         for (degree, coefficients) in panel.iter_mut().enumerate() {
@@ -228,10 +310,14 @@ impl Table {
     }
 }
 
+/// Not a number, or scores that no table reaches: for a flow, a step that went too far.
 fn out_of_range(sigma: f64) -> Error {
-    Error::OutOfRange {
-        what: "the variance of the scores, τ²",
-        value: sigma,
-        expected: "a finite number from 0 to 9.9e7 (360 for opposite heads): make the score matrix or the covariates smaller",
+    if sigma.is_nan() || sigma < 0.0 {
+        return Error::OutOfRange {
+            what: "the variance of the scores, τ²",
+            value: sigma,
+            expected: "zero or more",
+        };
     }
+    Error::Overflow { what: "the variance of the scores (beyond 9.9e7, or 360 for opposite heads)" }
 }

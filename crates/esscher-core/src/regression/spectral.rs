@@ -40,7 +40,7 @@ pub struct SpectralGradient {
     pub gain: f64,
 }
 
-/// Eigenvalues closer than this, relatively, are one group.
+/// Eigenvalues closer than this fraction of the largest are one group: the eigensolver tells no finer.
 const EQUAL: f64 = 1e-12;
 
 impl SpectralTask {
@@ -53,6 +53,7 @@ impl SpectralTask {
         let rotated = eigen.vectors.transpose() * task.query_covariance() * &eigen.vectors;
         // Within a group of Σ any basis will do; the query's covariance chooses one.
         let dimension = task.dimension();
+        let largest = eigen.values[dimension - 1];
         let mut vectors = eigen.vectors.clone();
         let mut directions: Vec<(f64, f64)> = Vec::with_capacity(dimension);
         let mut start = 0;
@@ -87,8 +88,8 @@ impl SpectralTask {
         for (eigenvalue, query_eigenvalue) in directions {
             match groups.last_mut() {
                 Some(group)
-                    if (group.eigenvalue - eigenvalue).abs() <= EQUAL * eigenvalue
-                        && (group.query_eigenvalue - query_eigenvalue).abs() <= EQUAL * query_eigenvalue =>
+                    if (group.eigenvalue - eigenvalue).abs() <= EQUAL * largest
+                        && (group.query_eigenvalue - query_eigenvalue).abs() <= EQUAL * scale =>
                 {
                     group.multiplicity += 1;
                 }
@@ -104,9 +105,17 @@ impl SpectralTask {
         Ok((spectral, vectors))
     }
 
-    /// Σ = Σ_q = I in any dimension, without making a matrix.
-    pub fn isotropic(dimension: u32, noise: f64, prior_scale: f64) -> Result<Self> {
-        check::not_empty("the covariates (dimension)", dimension as usize)?;
+    /// A task by its eigenvalues, without making a matrix; the query's noise is that of the labels.
+    ///
+    /// # Errors
+    /// No group, eigenvalues or a prior that are not positive, a group without directions, a negative noise.
+    pub fn from_groups(groups: &[SpectralGroup], noise: f64, prior_scale: f64) -> Result<Self> {
+        check::not_empty("the groups of eigenvalues", groups.len())?;
+        for group in groups {
+            check::positive("an eigenvalue of the covariance", group.eigenvalue)?;
+            check::positive("an eigenvalue of the query's covariance", group.query_eigenvalue)?;
+            check::not_empty("the directions of a group", group.multiplicity as usize)?;
+        }
         check::positive("the scale of the prior", prior_scale)?;
         if !(noise >= 0.0 && noise.is_finite()) {
             return Err(Error::OutOfRange {
@@ -115,8 +124,13 @@ impl SpectralTask {
                 expected: "a finite number, zero or more",
             });
         }
+        Ok(SpectralTask { groups: groups.to_vec(), noise, query_noise: noise, prior_scale })
+    }
+
+    /// Σ = Σ_q = I in any dimension, without making a matrix.
+    pub fn isotropic(dimension: u32, noise: f64, prior_scale: f64) -> Result<Self> {
         let group = SpectralGroup { eigenvalue: 1.0, query_eigenvalue: 1.0, multiplicity: dimension };
-        Ok(SpectralTask { groups: vec![group], noise, query_noise: noise, prior_scale })
+        SpectralTask::from_groups(&[group], noise, prior_scale)
     }
 
     /// The groups.
@@ -136,7 +150,8 @@ impl SpectralTask {
 
     /// The entries of a block in these eigenvectors, one per group; none if it is not of that form.
     pub fn entries_of(&self, vectors: MatRef<'_, f64>, block: &Block) -> Option<Vec<f64>> {
-        if block.matrix().nrows() as u64 != self.dimension() {
+        let dimension = block.matrix().nrows();
+        if dimension as u64 != self.dimension() || vectors.shape() != (dimension, dimension) {
             return None;
         }
         let rotated = vectors.transpose() * block.matrix() * vectors;
@@ -201,8 +216,9 @@ impl SpectralTask {
         Ok(self.groups.iter().map(|group| 1.0 / (gain * group.eigenvalue)).collect())
     }
 
-    /// Where the flow of the infinite prompt ends from a start with ‖A‖²_F − b² = `conserved` and b > 0:
-    /// bΣA = I with b⁴ + C b² = tr Σ⁻².
+    /// The point of the infinite prompt's valley with ‖A‖²_F − b² = `conserved` and b > 0: bΣA = I, b⁴ + C b² = tr Σ⁻².
+    ///
+    /// Flows from starts like the paper's end here; others may end in the mirror image (−A, −b).
     pub fn infinite_limit(&self, conserved: f64) -> Result<(Vec<f64>, f64)> {
         check::finite_vector("the conserved quantity", &[conserved])?;
         let inverse = |group: &SpectralGroup| f64::from(group.multiplicity) / group.eigenvalue.powi(2);
