@@ -2,7 +2,7 @@
 
 use super::LinearRegression;
 use super::tasks::design::root;
-use super::tasks::{PromptDraw, Task, check_prompt, check_variance};
+use super::tasks::{PromptDraw, Task, check_prompt};
 use crate::error::{Error, Result};
 use crate::numerics::statistics::Summary;
 use crate::numerics::{InstructionSet, Stream, check, linalg};
@@ -86,7 +86,7 @@ impl Baseline {
 
     fn check(self) -> Result<()> {
         match self {
-            Baseline::Ridge { lambda } => check_variance("lambda of ridge regression", lambda),
+            Baseline::Ridge { lambda } => check::variance("lambda of ridge regression", lambda),
             Baseline::GradientStep { rate } => check::finite_vector("the rate of the gradient step", &[rate]),
             Baseline::NearestNeighbours { neighbours } => {
                 check::at_least_one("the number of neighbours", neighbours)
@@ -145,6 +145,9 @@ fn least_squares(prompt: &PromptDraw) -> Result<f64> {
 
 /// Prompts or matrices of one unit of work.
 const TRIALS_PER_UNIT: u32 = 256;
+
+/// Units whose summaries wait to be folded.
+const UNITS_AT_ONCE: usize = 1024;
 
 /// Baselines have prompts of their own, as simulations and descents have.
 const BASELINE_STREAM: u64 = 0x4241_5345_4C49_4E45;
@@ -229,26 +232,21 @@ fn posterior_spread(
     } else {
         bartlett(dimension, length.get(), stream)
     };
-    let examples = factor * &normals;
-    let query = task.query_covariance();
-    if task.noise() == 0.0 {
-        // w is known on the span of the examples and has its prior across.
-        let gram = examples.transpose() * &examples;
-        let solved = gram
-            .llt(Side::Lower)
-            .map_err(|_| Error::Overflow { what: "the span of the examples" })?
-            .solve(examples.transpose() * query);
-        let seen = linalg::trace_of_product(examples.as_ref(), solved.as_ref());
-        return Ok(task.prior_scale() * (linalg::trace(query) - seen).max(0.0));
+    // With X = Σ σ_i u_i v_iᵀ and λ = s²/k the spread is k Σ λ/(σ_i² + λ) v_iᵀ Σ_q v_i over a whole basis v, σ_i = 0
+    // beyond the examples: nothing cancels, and no inverse of XᵀX + λ I loses a small λ in its rounding.
+    let examples = check::finite_matrix_result("the examples of a prompt", factor * &normals)?;
+    let svd = examples.svd().map_err(|_| Error::Overflow { what: "the examples of a prompt" })?;
+    let basis = svd.U();
+    let of_query = task.query_covariance() * basis;
+    let lambda = task.noise() / task.prior_scale();
+    let mut spread = 0.0;
+    for index in 0..dimension {
+        let seen = if index < examples.ncols() { svd.S().column_vector()[index].powi(2) } else { 0.0 };
+        // Unseen directions keep their prior, also without noise.
+        let share = if seen > 0.0 { lambda / (seen + lambda) } else { 1.0 };
+        spread += share * (0..dimension).map(|row| basis[(row, index)] * of_query[(row, index)]).sum::<f64>();
     }
-    // k (I + (k/s²) XᵀX)⁻¹: the identity keeps the smallest eigenvalue at one.
-    let mut precision = &examples * examples.transpose() * faer::Scale(task.prior_scale() / task.noise());
-    (0..dimension).for_each(|i| precision[(i, i)] += 1.0);
-    let solved = precision
-        .llt(Side::Lower)
-        .map_err(|_| Error::Overflow { what: "the precision of the posterior" })?
-        .solve(query);
-    Ok(task.prior_scale() * linalg::trace(solved.as_ref()))
+    Ok(task.prior_scale() * spread)
 }
 
 /// The lower triangular A with A Aᵀ Wishart of this many degrees of freedom, at least as many as rows.
@@ -286,19 +284,24 @@ fn fold_trials(
     size: usize,
     trial: impl Fn(u32, &mut [Summary]) -> Result<()> + Sync,
 ) -> Result<Vec<Summary>> {
-    let units: Vec<Vec<Summary>> = (0..trials.div_ceil(TRIALS_PER_UNIT))
-        .into_par_iter()
-        .map(|unit| {
-            let first = unit * TRIALS_PER_UNIT;
-            let last = first.saturating_add(TRIALS_PER_UNIT).min(trials);
-            let mut summaries = vec![Summary::new(); size];
-            (first..last).try_for_each(|index| trial(index, &mut summaries))?;
-            Ok(summaries)
-        })
-        .collect::<Result<_>>()?;
     let mut total = vec![Summary::new(); size];
-    for unit in &units {
-        total.iter_mut().zip(unit).for_each(|(total, part)| total.merge(part));
+    let units = trials.div_ceil(TRIALS_PER_UNIT);
+    // Some units at a time: their number may be in the millions.
+    for first in (0..units).step_by(UNITS_AT_ONCE) {
+        let last = first.saturating_add(UNITS_AT_ONCE as u32).min(units);
+        let found: Vec<Vec<Summary>> = (first..last)
+            .into_par_iter()
+            .map(|unit| {
+                let first = unit * TRIALS_PER_UNIT;
+                let last = first.saturating_add(TRIALS_PER_UNIT).min(trials);
+                let mut summaries = vec![Summary::new(); size];
+                (first..last).try_for_each(|index| trial(index, &mut summaries))?;
+                Ok(summaries)
+            })
+            .collect::<Result<_>>()?;
+        for unit in &found {
+            total.iter_mut().zip(unit).for_each(|(total, part)| total.merge(part));
+        }
     }
     Ok(total)
 }
