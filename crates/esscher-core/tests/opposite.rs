@@ -121,8 +121,8 @@ fn simulated_pairs_of_heads_agree_within_standard_errors() {
 fn slopes_are_the_derivatives_in_the_squared_deviation() {
     // Central differences of order eight; with this step their own error is below 2e-12 of the deficit.
     const WEIGHTS: [f64; 4] = [4.0 / 5.0, -1.0 / 5.0, 4.0 / 105.0, -1.0 / 280.0];
-    for tau in [0.3, 1.0, 2.0, 4.0, 6.0, 12.0, 18.0f64] {
-        for tokens in [2, 5, 1000, 1_000_000, 1_000_000_000, 1_000_000_000_000] {
+    for tau in [0.3, 1.0, 2.0, 4.0, 6.0, 12.0f64] {
+        for tokens in [2, 5, 1000, 1_000_000_000, 1_000_000_000_000] {
             let sigma = tau * tau;
             let step = 0.01 * sigma.max(0.3);
             let at = |offset: i32| pair((sigma + f64::from(offset) * step).sqrt(), tokens);

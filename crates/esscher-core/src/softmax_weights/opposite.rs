@@ -55,7 +55,7 @@ impl OppositePair {
     ///
     /// Measured: D against its definition up to τ = 6 (2e-14); both deficits against theirs as far as differences from
     /// one reach in double precision (3e-14, absolute); all six against their polynomials at τ = 0 (1e-12); the slopes
-    /// against differences of order eight of the fields from τ = 0.3 to 18 (2e-12), which are other sums of other
+    /// against differences of order eight of the fields from τ = 0.3 to 12 (2e-12), which are other sums of other
     /// moments. At every τ accepted `closure` is one to 5e-13.
     pub const TOLERANCE: f64 = 1e-11;
 
