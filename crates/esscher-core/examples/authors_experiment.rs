@@ -8,7 +8,7 @@
 
 use esscher_core::prompt::PromptLength;
 use esscher_core::regression::authors::{
-    AuthorsCovariance, AuthorsExperiment, AuthorsLeg, AuthorsOptions, AuthorsProgress,
+    AuthorsCovariance, AuthorsExperiment, AuthorsIdentity, AuthorsLeg, AuthorsOptions, AuthorsProgress,
 };
 use esscher_core::regression::{
     AttentionKind, DescentState, DescentStop, FlowOptions, LinearAttention, PointAverage, Response,
@@ -35,7 +35,9 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     let experiment = AuthorsExperiment::new(options)?;
     let file = arguments.get(2).map(Path::new);
     let mut progress = match file {
-        Some(file) if file.exists() => read(&std::fs::read_to_string(file)?)?,
+        Some(file) if file.exists() => {
+            read(&std::fs::read_to_string(file)?, experiment.options().identity())?
+        }
         _ => AuthorsProgress::default(),
     };
     eprintln!("about {:.0} s to go", experiment.estimate(&progress)?);
@@ -119,9 +121,9 @@ impl Monitor for Percent {
     }
 }
 
-/// One line per training: length, kind, steps, smoothed loss, parameters; numbers by their bits.
+/// A line that names the experiment, then one per training: length, kind, steps, smoothed loss, parameters; numbers by their bits.
 fn text(progress: &AuthorsProgress) -> String {
-    let mut text = String::new();
+    let mut text = progress.identity.map_or(String::new(), |identity| format!("{identity:?}\n"));
     for ((length, kind), leg) in &progress.legs {
         let kind = if *kind == AttentionKind::Softmax { "softmax" } else { "linear" };
         let finished = matches!(leg.stop, Some(DescentStop::Finished));
@@ -135,10 +137,19 @@ fn text(progress: &AuthorsProgress) -> String {
     text
 }
 
-fn read(text: &str) -> std::result::Result<AuthorsProgress, Box<dyn std::error::Error>> {
+/// The progress of this experiment; a file of another is refused.
+fn read(
+    text: &str,
+    identity: AuthorsIdentity,
+) -> std::result::Result<AuthorsProgress, Box<dyn std::error::Error>> {
     let bits = |field: &str| u64::from_str_radix(field, 16).map(f64::from_bits);
-    let mut progress = AuthorsProgress::default();
-    for line in text.lines() {
+    let mut progress = AuthorsProgress { identity: Some(identity), ..AuthorsProgress::default() };
+    let mut lines = text.lines();
+    let found = lines.next().unwrap_or("nothing");
+    if found != format!("{identity:?}") {
+        return Err(format!("the file is of another experiment\nexpected {identity:?}\nfound {found}").into());
+    }
+    for line in lines {
         let fields: Vec<&str> = line.split(' ').collect();
         let [length, kind, step, finished, loss, parameters @ ..] = fields.as_slice() else {
             return Err(format!("damaged line: {line}").into());

@@ -187,6 +187,20 @@ pub enum Error {
         what: &'static str,
     },
 
+    /// A saved state is that of another run.
+    #[error(
+        "the saved progress has another {what}: expected {expected}, found {found}; \
+         continue it with its own options, or start from none"
+    )]
+    OtherRun {
+        /// What differs.
+        what: &'static str,
+        /// What is asked for now.
+        expected: String,
+        /// What it was run with.
+        found: String,
+    },
+
     /// A closure handed in by the user returned something that is not a finite number.
     #[error("the user's {what} returned {value} at tilt {tilt:?}: a finite number is needed there")]
     UserFunction {

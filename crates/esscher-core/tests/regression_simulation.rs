@@ -16,8 +16,9 @@ use esscher_core::regression::tasks::{
     ClassificationTask, GeneralisedTask, LinearTask, Link, PromptDraw, SparseTask, Task,
 };
 use esscher_core::regression::{
-    AttentionKind, Baseline, Descent, DescentOptions, DescentStop, Draws, LinearRegression, Loss, Optimiser,
-    RegressionHead, RegressionLayer, RiskOptions, RiskSimulation, RiskUnits, baseline_risks, bayes_at_length,
+    AttentionKind, Baseline, Descent, DescentOptions, DescentStop, Draws, Landscape, LayerLandscape,
+    LinearRegression, Loss, Optimiser, PointAverage, RegressionHead, RegressionLayer, Response, RiskAverage,
+    RiskOptions, RiskSimulation, RiskUnits, baseline_risks, bayes_at_length,
 };
 use esscher_core::{Completion, Error, Mat, Unwatched, mat};
 use std::sync::Arc;
@@ -438,7 +439,18 @@ fn descents_have_the_same_bits_on_any_threads_and_after_interruptions() {
 #[test]
 fn projections_are_drawn_only_where_they_have_the_law_of_prompts() {
     let (gaussian, signs) = (all_tasks(2).remove(0), all_tasks(2).remove(1));
+    let of_law = |law: Law| -> Arc<dyn Task> { Arc::new(LinearTask::new(law).unwrap()) };
+    let centred: Law = Arc::new(Gaussian::centred(mat![[2.0, 0.5], [0.5, 1.0]].as_ref()).unwrap());
+    let one_component = Mixture::new(vec![(3.0, centred.clone())]).unwrap();
+    let two_components = Mixture::new(vec![(1.0, centred.clone()), (1.0, centred.clone())]).unwrap();
+    let shifted = Gaussian::new(&[0.1, 0.0], linalg::identity(2).as_ref()).unwrap();
+    let flat = Gaussian::centred(mat![[1.0, 1.0], [1.0, 1.0]].as_ref()).unwrap();
     for (task, layer, same) in [
+        (of_law(centred), layers(2).remove(0), false),
+        (of_law(Arc::new(one_component)), layers(2).remove(0), false),
+        (of_law(Arc::new(two_components)), layers(2).remove(0), true),
+        (of_law(Arc::new(shifted)), layers(2).remove(0), true),
+        (of_law(Arc::new(flat)), layers(2).remove(0), true),
         (signs, layers(2).remove(0), true),
         (gaussian.clone(), layers(2).remove(1), true), // two heads
         (gaussian, layers(2).remove(2), false),
@@ -586,6 +598,114 @@ fn bayes_without_noise_is_the_prior_across_the_examples() {
     assert!((found.mean().unwrap() - 0.05 - 0.25e-12).abs() < 1e-15);
 }
 
+/// d − L directions keep their prior for every draw, the others lose all but λ/(σ² + λ) of it, with σ² above 1e-5 in
+/// 500 draws. The inverse of I + XᵀX/λ lost its identity here: .93 to 1.15 at 1e-14, refusals at 1e-17.
+#[test]
+fn bayes_with_few_examples_keeps_the_prior_across_them_however_small_the_noise() {
+    let law = LinearRegression::isotropic(3).unwrap();
+    for (noise, allowed) in [(0.0, 1e-14), (1e-300, 1e-14), (1e-17, 1e-11), (1e-14, 1e-8), (1e-10, 1e-4)] {
+        let law = law.clone().with_noise(noise).unwrap();
+        for (length, exact) in [(1, 1.0), (2, 0.5), (3, 0.0), (100, 0.0)] {
+            let found = bayes_at_length(&law, PromptLength::new(length).unwrap(), 500, 0).unwrap();
+            let (mean, spread) = (found.mean().unwrap(), found.variance().unwrap().sqrt());
+            assert!((mean - exact).abs() <= allowed && spread <= allowed, "{noise}, {length}: {found:?}");
+            assert!(mean >= exact - 1e-14);
+        }
+    }
+    // Covariates of very different size, and a query of another law: the terms are still added, not subtracted.
+    let skewed = LinearRegression::new(mat![[1.0, 0.0], [0.0, 1e-10]].as_ref()).unwrap();
+    let skewed = skewed.with_query_covariance(linalg::identity(2).as_ref()).unwrap();
+    for length in [1, 2, 3] {
+        let noisy = skewed.clone().with_noise(1e-16).unwrap();
+        let found = bayes_at_length(&noisy, PromptLength::new(length).unwrap(), 500, 0).unwrap();
+        assert!((0.0..=1.0).contains(&found.mean().unwrap()), "{length}: {found:?}");
+    }
+}
+
+#[test]
+fn trials_beyond_the_units_that_are_folded_at_once_all_count() {
+    let law = LinearRegression::isotropic(1).unwrap().with_noise(0.1).unwrap();
+    let found = bayes_at_length(&law, PromptLength::MIN, 262_145, 0).unwrap();
+    assert_eq!(found.count(), 262_145);
+}
+
+#[test]
+fn the_progress_of_another_experiment_is_refused_and_left_as_it_was() {
+    let options =
+        AuthorsOptions { lengths: vec![10], steps: 3, test_prompts: 100, ..AuthorsOptions::default() };
+    let experiment = AuthorsExperiment::new(options.clone()).unwrap();
+    let mut progress = AuthorsProgress::default();
+    experiment.run(&mut progress, &Unwatched).unwrap();
+    let before = progress.clone();
+    let toeplitz = AuthorsCovariance::Toeplitz;
+    for (what, other) in [
+        ("seed", AuthorsOptions { seed: 1, ..options.clone() }),
+        ("rate", AuthorsOptions { rate: 2e-3, ..options.clone() }),
+        ("covariance", AuthorsOptions { covariance: toeplitz, ..options.clone() }),
+        ("kind of draws", AuthorsOptions { draws: Draws::Prompts, ..options.clone() }),
+        ("number of test prompts", AuthorsOptions { test_prompts: 101, ..options.clone() }),
+    ] {
+        let other = AuthorsExperiment::new(AuthorsOptions { steps: 5, ..other }).unwrap();
+        for error in [
+            other.run(&mut progress, &Unwatched).unwrap_err(),
+            other.points(&progress).unwrap_err(),
+            other.estimate(&progress).unwrap_err(),
+        ] {
+            assert!(matches!(&error, Error::OtherRun { what: named, .. } if *named == what), "{error}");
+        }
+        assert_eq!(progress, before);
+    }
+    // Other lengths, more steps and a bug without effect are the same experiment.
+    let more = AuthorsOptions { lengths: vec![10, 12], steps: 5, covariance_bug: true, ..options };
+    let more = AuthorsExperiment::new(more).unwrap();
+    more.run(&mut progress, &Unwatched).unwrap();
+    assert_eq!(more.points(&progress).unwrap().len(), 2);
+    progress.identity = None;
+    assert!(matches!(more.run(&mut progress, &Unwatched), Err(Error::OtherRun { what: "identity", .. })));
+}
+
+/// The same sums of squares in another order: rounding only.
+#[test]
+fn rows_carry_the_balance_of_scores_and_values() {
+    let law = LinearRegression::isotropic(2).unwrap();
+    for layer in layers(2) {
+        let options = DescentOptions { steps: 4, record: vec![0, 2, 4], ..DescentOptions::default() };
+        let task = Arc::new(LinearTask::gaussian(&law).unwrap());
+        let descent = Descent::new(task, layer.clone(), 10, options).unwrap();
+        let rows = descent.run(descent.start(), &Unwatched).unwrap().state.rows;
+        assert_eq!(rows.len(), 3);
+        assert_ne!(rows[0].balance, rows[2].balance);
+        for row in rows {
+            let at_row = layer.with_parameters(&row.parameters).unwrap();
+            assert_eq!(row.balance, at_row.balance());
+            let average = RiskAverage::new(&law, PointAverage::default()).unwrap();
+            let response = Response::softmax(PromptLength::new(10).unwrap());
+            // Several heads have no landscape.
+            if let Ok(landscape) = LayerLandscape::new(average, response, &at_row) {
+                let expected = landscape.balance(&row.parameters);
+                assert!((row.balance.unwrap() - expected).abs() < 1e-14 * (1.0 + expected.abs()));
+            }
+        }
+    }
+    let huge = RegressionHead::block(mat![[1e200]].as_ref(), 1.0).unwrap();
+    assert_eq!(RegressionLayer::heads(AttentionKind::Softmax, &[huge]).unwrap().balance(), None);
+}
+
+/// The list of missing units alone was 17 GB here.
+#[test]
+fn a_simulation_of_all_prompts_takes_memory_as_it_goes() {
+    let layer = layers(1).remove(0);
+    let options = RiskOptions { prompts: u32::MAX, gradient: true, ..RiskOptions::default() };
+    let simulation = RiskSimulation::new(all_tasks(1).remove(0), layer, 1 << 17, options).unwrap();
+    assert_eq!(simulation.units(), u32::MAX);
+    let found = simulation.finish(&StopAfter::looks(2)).unwrap();
+    assert!((1..100).contains(&found.risk.count()));
+    assert_eq!(found.gradient.count(), found.risk.count());
+    // Units that are kept must fit.
+    let refused = simulation.run(&mut RiskUnits::default(), &Unwatched);
+    assert!(matches!(refused, Err(Error::OutOfRange { .. })), "{refused:?}");
+}
+
 #[test]
 fn the_authors_experiment_resumes_bit_for_bit() {
     let options = AuthorsOptions {
@@ -687,10 +807,16 @@ fn rubbish_is_refused_by_name() {
         size.as_ref(),
     );
     assert!(matches!(wrong, Err(Error::Size { .. })));
-    assert!(matches!(
-        RegressionLayer::projections_at_random(AttentionKind::Linear, 0, &mut Stream::new(0, 0, 0)),
-        Err(Error::OutOfRange { .. })
-    ));
+    for dimension in [0, 5792, usize::MAX - 1, usize::MAX] {
+        assert!(matches!(
+            RegressionLayer::projections_at_random(
+                AttentionKind::Linear,
+                dimension,
+                &mut Stream::new(0, 0, 0)
+            ),
+            Err(Error::OutOfRange { .. })
+        ));
+    }
 
     let options = RiskOptions { prompts: 0, ..RiskOptions::default() };
     assert!(RiskSimulation::new(task.clone(), layer.clone(), 3, options).is_err());
@@ -701,6 +827,8 @@ fn rubbish_is_refused_by_name() {
 
     for options in [
         DescentOptions { batch: 0, ..DescentOptions::default() },
+        DescentOptions { batch: (1 << 24) + 1, ..DescentOptions::default() },
+        DescentOptions { batch: u32::MAX, ..DescentOptions::default() },
         DescentOptions { smoothing: 0.0, ..DescentOptions::default() },
         DescentOptions { optimiser: Optimiser::Sgd { rate: f64::NAN }, ..DescentOptions::default() },
         DescentOptions {

@@ -58,6 +58,15 @@ pub(crate) fn positive(what: &'static str, value: f64) -> Result<()> {
     }
 }
 
+/// A variance, or a ridge: zero is allowed.
+pub(crate) fn variance(what: &'static str, value: f64) -> Result<()> {
+    if value >= 0.0 && value.is_finite() {
+        Ok(())
+    } else {
+        Err(Error::OutOfRange { what, value, expected: "a finite number, zero or more" })
+    }
+}
+
 /// Positive finite weights, returned normalised to sum one.
 pub(crate) fn weights(weights: &[f64]) -> Result<Vec<f64>> {
     not_empty("the list of weights", weights.len())?;

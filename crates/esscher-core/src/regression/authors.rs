@@ -6,12 +6,13 @@
 use super::tasks::LinearTask;
 use super::{
     AttentionKind, Descent, DescentOptions, DescentState, DescentStop, Draws, LinearRegression, Loss,
-    Optimiser, RegressionHead, RegressionLayer, RiskOptions, RiskSimulation, RiskUnits,
+    Optimiser, RegressionHead, RegressionLayer, RiskOptions, RiskSimulation,
 };
 use crate::error::{Error, Result};
 use crate::monitor::{Completion, Monitor, Unwatched};
 use crate::numerics::{InstructionSet, Stream, check};
 use std::collections::BTreeMap;
+use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -71,7 +72,58 @@ impl Default for AuthorsOptions {
     }
 }
 
+/// What fixes the numbers of a training and its test at any length: all options but `lengths`, which are independent
+/// of each other, and `steps`, which can be extended.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct AuthorsIdentity {
+    /// The covariance of the covariates.
+    pub covariance: AuthorsCovariance,
+    /// Whether the bug has an effect.
+    pub covariance_bug: bool,
+    /// The rate of SGD.
+    pub rate: f64,
+    /// What is drawn of a training prompt.
+    pub draws: Draws,
+    /// Test prompts.
+    pub test_prompts: u32,
+    /// Layers and prompts.
+    pub seed: u64,
+    /// Instructions of the inner loop.
+    pub instruction_set: InstructionSet,
+}
+
+impl AuthorsIdentity {
+    /// # Errors
+    /// [`Error::OtherRun`] with the first thing that differs from `found`.
+    fn check(&self, found: &AuthorsIdentity) -> Result<()> {
+        let same = |what: &'static str, expected: &dyn Debug, found: &dyn Debug| {
+            let (expected, found) = (format!("{expected:?}"), format!("{found:?}"));
+            if expected == found { Ok(()) } else { Err(Error::OtherRun { what, expected, found }) }
+        };
+        same("covariance", &self.covariance, &found.covariance)?;
+        same("covariance bug", &self.covariance_bug, &found.covariance_bug)?;
+        same("rate", &self.rate, &found.rate)?;
+        same("kind of draws", &self.draws, &found.draws)?;
+        same("number of test prompts", &self.test_prompts, &found.test_prompts)?;
+        same("seed", &self.seed, &found.seed)?;
+        same("instruction set", &self.instruction_set, &found.instruction_set)
+    }
+}
+
 impl AuthorsOptions {
+    /// What a progress must have in common with these options to be continued.
+    pub fn identity(&self) -> AuthorsIdentity {
+        AuthorsIdentity {
+            covariance: self.covariance,
+            covariance_bug: self.covariance_bug && self.covariance == AuthorsCovariance::Toeplitz,
+            rate: self.rate,
+            draws: self.draws,
+            test_prompts: self.test_prompts,
+            seed: self.seed,
+            instruction_set: self.instruction_set,
+        }
+    }
+
     /// The authors' own grid: lengths 10, 20, …, 90, 100, 200, …, 1000 and 300,000 steps. Ask
     /// [`AuthorsExperiment::estimate`] before running it.
     pub fn authors_grid(covariance: AuthorsCovariance) -> Self {
@@ -110,6 +162,8 @@ pub struct AuthorsExperiment {
 /// How far every training and test has come: save it, and resume bit for bit.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct AuthorsProgress {
+    /// Whose progress this is; none as long as there are no legs.
+    pub identity: Option<AuthorsIdentity>,
     /// By prompt length and kind of attention.
     pub legs: BTreeMap<(usize, AttentionKind), AuthorsLeg>,
 }
@@ -204,7 +258,11 @@ impl AuthorsExperiment {
 
     /// About how many seconds what is missing from `progress` takes on this machine now, from timing a few steps at
     /// every length.
+    ///
+    /// # Errors
+    /// [`Error::OtherRun`] for a progress of another experiment.
     pub fn estimate(&self, progress: &AuthorsProgress) -> Result<f64> {
+        self.check(progress)?;
         let mut seconds = 0.0;
         for &length in &self.options.lengths {
             for kind in KINDS {
@@ -231,8 +289,10 @@ impl AuthorsExperiment {
     /// A progress that was finished with fewer steps is trained on.
     ///
     /// # Errors
-    /// A progress of another experiment.
+    /// [`Error::OtherRun`] for a progress of another experiment, which is left as it was.
     pub fn run(&self, progress: &mut AuthorsProgress, monitor: &dyn Monitor) -> Result<Completion> {
+        self.check(progress)?;
+        progress.identity = Some(self.options.identity());
         let total = self.options.lengths.len() * KINDS.len() * self.options.steps as usize;
         let mut before = 0;
         for &length in &self.options.lengths {
@@ -268,8 +328,9 @@ impl AuthorsExperiment {
     /// The finished lengths, in order.
     ///
     /// # Errors
-    /// A progress of another experiment.
+    /// [`Error::OtherRun`] for a progress of another experiment.
     pub fn points(&self, progress: &AuthorsProgress) -> Result<Vec<AuthorsPoint>> {
+        self.check(progress)?;
         let mut points = Vec::new();
         for &length in &self.options.lengths {
             let trained = |kind| -> Result<Option<TrainedLayer>> {
@@ -287,6 +348,19 @@ impl AuthorsExperiment {
             }
         }
         Ok(points)
+    }
+
+    /// Legs without an identity could be of any experiment.
+    fn check(&self, progress: &AuthorsProgress) -> Result<()> {
+        match &progress.identity {
+            Some(identity) => self.options.identity().check(identity),
+            None if progress.legs.is_empty() => Ok(()),
+            None => Err(Error::OtherRun {
+                what: "identity",
+                expected: format!("{:?}", self.options.identity()),
+                found: "none".to_string(),
+            }),
+        }
     }
 
     /// Whether training has ended: a leg that finished fewer steps than are now asked for goes on.
@@ -328,11 +402,10 @@ impl AuthorsExperiment {
             instruction_set: self.options.instruction_set,
         };
         let simulation = RiskSimulation::new(self.task.clone(), layer, length, options)?;
-        let mut done = RiskUnits::default();
-        if simulation.run(&mut done, &Silent(monitor))? != Completion::Finished {
+        let risk = simulation.finish(&Silent(monitor))?.risk;
+        if risk.count() < u64::from(self.options.test_prompts) {
             return Ok(None);
         }
-        let risk = simulation.fold(&done)?.risk;
         let error = risk.mean().zip(risk.standard_error());
         let (mean, standard_error) = error.ok_or(Error::Overflow { what: "the test error" })?;
         Ok(Some(TestError {

@@ -8,7 +8,8 @@ use crate::error::{Error, Result};
 use crate::monitor::Monitor;
 use crate::numerics::{InstructionSet, Stream, check, linalg};
 use rayon::prelude::*;
-use std::sync::Arc;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// How a gradient becomes a step.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -79,9 +80,12 @@ impl Loss {
 pub enum Draws {
     /// Every token.
     Prompts,
-    /// Where the task is Gaussian linear regression and the layer has one head: of every token only its projections on
-    /// tilt and value, and the rest of the gradient from its exact law given those. Loss and gradient have the same law
-    /// as with prompts, though not the same numbers, and cost several times less. Elsewhere as [`Draws::Prompts`].
+    /// Where the layer has one head and the task is a [`LinearTask`](super::tasks::LinearTask) whose covariates are one
+    /// centred Gaussian of full rank, made by `gaussian` or from a law that says so
+    /// ([`Measure::as_gaussian_mixture`](crate::measure::Measure::as_gaussian_mixture)); queries of any law. Then of
+    /// every token only its projections on tilt and value are drawn, and the rest of the gradient from its exact law
+    /// given those. Loss and gradient have the same law as with prompts, though not the same numbers, and cost several
+    /// times less. Elsewhere as [`Draws::Prompts`].
     Projections,
 }
 
@@ -92,7 +96,7 @@ pub struct DescentOptions {
     pub optimiser: Optimiser,
     /// What is descended.
     pub loss: Loss,
-    /// Prompts of a step.
+    /// Prompts of a step, from 1 to 2²⁴.
     pub batch: u32,
     /// What is drawn of a prompt; part of the identity of the result.
     pub draws: Draws,
@@ -173,8 +177,13 @@ pub struct DescentState {
 pub struct DescentRow {
     /// Steps taken.
     pub step: u32,
-    /// The smoothed training loss, none before the first step.
+    /// The smoothed training loss, none before the first step: an estimate of the risk, or of twice the risk with
+    /// [`Loss::MeanSquare`], that lags by about 1/smoothing steps. For the risk of this very moment hand
+    /// `parameters` to [`RiskSimulation`](super::RiskSimulation).
     pub smoothed_loss: Option<f64>,
+    /// ‖scores‖² − ‖values‖² ([`RegressionLayer::balance`]), which gradient flow of linear attention conserves; none
+    /// where squares of the parameters exceed double precision.
+    pub balance: Option<f64>,
     /// The parameters.
     pub parameters: Vec<f64>,
 }
@@ -215,6 +224,12 @@ const DIVERGED: f64 = 1e6;
 /// Tokens worth a task of the thread pool: fewer cost more to hand over than to compute.
 const TOKENS_PER_SHARE: usize = 1 << 12;
 
+/// Prompts of a step at most: a step is not interrupted, and this many take minutes.
+const LARGEST_BATCH: u32 = 1 << 24;
+
+/// Numbers in the sums of shares that run together, unless the threads ask for more.
+const NUMBERS_IN_SUMS: usize = 1 << 20;
+
 /// Steps between two reports of progress.
 const STEPS_PER_REPORT: u32 = 64;
 
@@ -225,7 +240,7 @@ impl Descent {
     /// Checks the request; the descent starts at the layer's parameters.
     ///
     /// # Errors
-    /// A layer of another dimension than the task, an empty batch, rates and weights out of range, a length of zero or
+    /// A layer of another dimension than the task, a batch that is empty or beyond 2²⁴, rates and weights out of range, a length of zero or
     /// one too long to store.
     pub fn new(
         task: Arc<dyn Task>,
@@ -236,6 +251,13 @@ impl Descent {
         check_prompt(task.dimension(), length)?;
         check::size("the layer (dimension)", task.dimension(), layer.dimension())?;
         check::at_least_one("the batch", options.batch as usize)?;
+        if options.batch > LARGEST_BATCH {
+            return Err(Error::OutOfRange {
+                what: "the batch",
+                value: f64::from(options.batch),
+                expected: "at most 2²⁴ prompts a step",
+            });
+        }
         options.optimiser.check()?;
         if !(options.smoothing > 0.0 && options.smoothing <= 1.0) {
             return Err(Error::OutOfRange {
@@ -289,7 +311,7 @@ impl Descent {
         let mut state = state;
         let mut layer = self.layer(&state)?;
         let mut batch = Batch::new(self);
-        self.record(&mut state);
+        self.record(&mut state, &layer);
         while state.step < self.options.steps {
             if monitor.should_stop() {
                 let stop = DescentStop::Stopped { step: state.step };
@@ -305,7 +327,7 @@ impl Descent {
             state.smoothed_loss =
                 Some(state.smoothed_loss.map_or(loss.value, |old| old + weight * (loss.value - old)));
             state.step += 1;
-            self.record(&mut state);
+            self.record(&mut state, &layer);
             if state.step.is_multiple_of(STEPS_PER_REPORT) || state.step == self.options.steps {
                 monitor.progress(state.step as usize, self.options.steps as usize);
             }
@@ -328,12 +350,13 @@ impl Descent {
         check::finite_vector("the saved loss", state.smoothed_loss.as_slice())
     }
 
-    fn record(&self, state: &mut DescentState) {
+    fn record(&self, state: &mut DescentState, layer: &RegressionLayer) {
         let known = state.rows.last().is_some_and(|row| row.step >= state.step);
         if !known && self.options.record.binary_search(&state.step).is_ok() {
             state.rows.push(DescentRow {
                 step: state.step,
                 smoothed_loss: state.smoothed_loss,
+                balance: layer.balance(),
                 parameters: state.parameters.clone(),
             });
         }
@@ -385,101 +408,158 @@ struct BatchLoss {
     of_zero: f64,
 }
 
-/// The buffers of a batch: shares of its prompts that threads work on, and their sum.
+/// How a batch is cut, its sums, and the buffers to draw it with.
 struct Batch {
-    shares: Vec<Share>,
+    /// Prompts of a share, fixed by batch and length and not by the machine.
+    prompts_per_share: u32,
+    /// Sums of the shares that run at the same time; all shares in turn.
+    sums: Vec<ShareSum>,
+    /// Buffers that no thread holds now: never more of them than threads.
+    idle: Mutex<Vec<Buffers>>,
     effective: Vec<f64>,
     gradient: Vec<f64>,
 }
 
-/// Some prompts of the batch, fixed by batch and length and not by the machine.
-struct Share {
-    first: u32,
-    last: u32,
-    prompt: PromptDraw,
-    workspace: Workspace,
-    projected: Projected,
-    of_prompt: Vec<f64>,
+/// What one share adds to loss and gradient.
+struct ShareSum {
     gradient: Vec<f64>,
     squares: f64,
     squares_of_zero: f64,
 }
 
+/// What a thread needs to draw prompts and see the layer on them; their past does not show.
+#[derive(Default)]
+struct Buffers {
+    prompt: PromptDraw,
+    workspace: Workspace,
+    projected: Projected,
+    of_prompt: Vec<f64>,
+}
+
 impl Batch {
     fn new(descent: &Descent) -> Self {
         let batch = descent.options.batch;
-        let size = TOKENS_PER_SHARE.div_ceil(descent.length).min(batch as usize) as u32;
-        let shares = (0..batch.div_ceil(size))
-            .map(|share| Share {
-                first: share * size,
-                last: (share * size).saturating_add(size).min(batch),
-                prompt: PromptDraw::new(),
-                workspace: Workspace::default(),
-                projected: Projected::default(),
-                of_prompt: vec![0.0; descent.layer.effective_length()],
-                gradient: vec![0.0; descent.layer.effective_length()],
-                squares: 0.0,
-                squares_of_zero: 0.0,
-            })
-            .collect();
+        let prompts_per_share = TOKENS_PER_SHARE.div_ceil(descent.length).min(batch as usize) as u32;
+        let numbers = descent.layer.effective_length();
+        // Shares are summed in their order, so that how many run together does not show.
+        let together = (NUMBERS_IN_SUMS / numbers).max(4 * rayon::current_num_threads());
+        let together = together.min(batch.div_ceil(prompts_per_share) as usize);
+        let sum = || ShareSum { gradient: vec![0.0; numbers], squares: 0.0, squares_of_zero: 0.0 };
         Batch {
-            shares,
-            effective: vec![0.0; descent.layer.effective_length()],
+            prompts_per_share,
+            sums: (0..together).map(|_| sum()).collect(),
+            idle: Mutex::default(),
+            effective: vec![0.0; numbers],
             gradient: vec![0.0; descent.layer.parameters().len()],
         }
     }
 
     /// Draws the batch of a step; leaves its gradient in `gradient`.
     fn run(&mut self, descent: &Descent, layer: &RegressionLayer, step: u32) -> Result<BatchLoss> {
-        if let [share] = self.shares.as_mut_slice() {
-            share.run(descent, layer, step)?;
-        } else {
-            self.shares.par_iter_mut().try_for_each(|share| share.run(descent, layer, step))?;
-        }
-        let scale = descent.options.loss.scale() / f64::from(descent.options.batch);
+        let batch = descent.options.batch;
+        let scale = descent.options.loss.scale() / f64::from(batch);
         self.effective.fill(0.0);
         let mut loss = BatchLoss { value: 0.0, of_zero: 0.0 };
-        for share in &self.shares {
-            linalg::add_scaled(&mut self.effective, scale, &share.gradient);
-            loss.value += 0.5 * scale * share.squares;
-            loss.of_zero += 0.5 * scale * share.squares_of_zero;
+        let shares = batch.div_ceil(self.prompts_per_share);
+        for first in (0..shares).step_by(self.sums.len()) {
+            let running = self.sums.len().min((shares - first) as usize);
+            let sums = &mut self.sums[..running];
+            let run = |(offset, sum): (usize, &mut ShareSum)| {
+                let start = (first + offset as u32) * self.prompts_per_share;
+                let prompts = start..start.saturating_add(self.prompts_per_share).min(batch);
+                let mut buffers = idle(&self.idle).pop().unwrap_or_default();
+                let outcome = sum.run(descent, layer, step, prompts, &mut buffers);
+                idle(&self.idle).push(buffers);
+                outcome
+            };
+            if let [only] = sums {
+                run((0, only))?;
+            } else {
+                sums.par_iter_mut().enumerate().try_for_each(run)?;
+            }
+            for sum in &self.sums[..running] {
+                linalg::add_scaled(&mut self.effective, scale, &sum.gradient);
+                loss.value += 0.5 * scale * sum.squares;
+                loss.of_zero += 0.5 * scale * sum.squares_of_zero;
+            }
         }
         layer.pull_back(&self.effective, &mut self.gradient);
         Ok(loss)
     }
 }
 
-impl Share {
-    fn run(&mut self, descent: &Descent, layer: &RegressionLayer, step: u32) -> Result<()> {
+/// The buffers at rest, also after a panic of a task elsewhere: their past does not show.
+fn idle(buffers: &Mutex<Vec<Buffers>>) -> MutexGuard<'_, Vec<Buffers>> {
+    buffers.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl ShareSum {
+    fn run(
+        &mut self,
+        descent: &Descent,
+        layer: &RegressionLayer,
+        step: u32,
+        prompts: Range<u32>,
+        buffers: &mut Buffers,
+    ) -> Result<()> {
         let set = descent.options.instruction_set;
         let projections = descent.options.draws == Draws::Projections && layer.has_one_head();
         let gaussian = if projections { descent.task.as_gaussian_linear() } else { None };
+        let Buffers { prompt, workspace, projected, of_prompt } = buffers;
+        of_prompt.resize(self.gradient.len(), 0.0);
         self.gradient.fill(0.0);
         (self.squares, self.squares_of_zero) = (0.0, 0.0);
-        for index in self.first..self.last {
+        for index in prompts {
             let mut stream =
                 Stream::new(descent.options.seed ^ DESCENT_STREAM, step, index).with_instruction_set(set);
             let prediction = if let Some(task) = gaussian {
-                self.projected.forward_with_gradient(
+                projected.forward_with_gradient(
                     task,
                     layer,
                     descent.length,
                     &mut stream,
                     set,
-                    &mut self.prompt,
-                    &mut self.workspace,
-                    &mut self.of_prompt,
+                    prompt,
+                    workspace,
+                    of_prompt,
                 )?
             } else {
-                descent.task.draw(descent.length, &mut stream, &mut self.prompt)?;
-                check::size("the drawn prompt (dimension)", layer.dimension(), self.prompt.dimension())?;
-                layer.forward_with_gradient(&self.prompt, set, &mut self.workspace, &mut self.of_prompt)
+                descent.task.draw(descent.length, &mut stream, prompt)?;
+                check::size("the drawn prompt (dimension)", layer.dimension(), prompt.dimension())?;
+                layer.forward_with_gradient(prompt, set, workspace, of_prompt)
             };
-            let residual = prediction - self.prompt.target();
-            linalg::add_scaled(&mut self.gradient, residual, &self.of_prompt);
+            let residual = prediction - prompt.target();
+            linalg::add_scaled(&mut self.gradient, residual, of_prompt);
             self.squares += residual * residual;
-            self.squares_of_zero += self.prompt.target() * self.prompt.target();
+            self.squares_of_zero += prompt.target() * prompt.target();
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::regression::tasks::LinearTask;
+    use crate::regression::{AttentionKind, LinearRegression};
+
+    /// Every share once kept a prompt and a workspace of its own: 4.5 GB for 128 prompts of 10⁵ tokens at d = 20.
+    #[test]
+    fn a_batch_keeps_buffers_for_threads_and_not_for_shares() {
+        let task = LinearTask::gaussian(&LinearRegression::isotropic(2).unwrap()).unwrap();
+        let mut stream = Stream::new(0, 0, 0);
+        let layer = RegressionLayer::projections_at_random(AttentionKind::Softmax, 2, &mut stream).unwrap();
+        let options = DescentOptions { batch: 500, ..DescentOptions::default() };
+        let descent = Descent::new(Arc::new(task), layer.clone(), TOKENS_PER_SHARE, options).unwrap();
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
+        let mut whole = Batch::new(&descent);
+        assert_eq!(whole.sums.len(), 500);
+        pool.install(|| whole.run(&descent, &layer, 0)).unwrap();
+        assert!((1..=3).contains(&idle(&whole.idle).len()));
+        // Fewer sums at a time give the same bits.
+        let mut narrow = Batch::new(&descent);
+        narrow.sums.truncate(7);
+        pool.install(|| narrow.run(&descent, &layer, 0)).unwrap();
+        assert_eq!(narrow.gradient, whole.gradient);
     }
 }

@@ -51,6 +51,9 @@ enum Form {
     Projections,
 }
 
+/// The largest d with 4 (d + 1)² ≤ 2²⁷ numbers, a gigabyte.
+const LARGEST_PROJECTIONS: usize = 5791;
+
 impl RegressionLayer {
     /// Heads side by side; their predictions add.
     ///
@@ -101,13 +104,20 @@ impl RegressionLayer {
     /// between ∓1/√(d + 1).
     ///
     /// # Errors
-    /// A dimension of zero.
+    /// A dimension of zero, or matrices of more than 2²⁷ numbers together (d from 5792 on).
     pub fn projections_at_random(
         attention: AttentionKind,
         dimension: usize,
         stream: &mut Stream,
     ) -> Result<Self> {
         check::at_least_one("the dimension of the covariates", dimension)?;
+        if dimension > LARGEST_PROJECTIONS {
+            return Err(Error::OutOfRange {
+                what: "the dimension of a layer of projections",
+                value: dimension as f64,
+                expected: "at most 5791, 2²⁷ numbers in the four matrices",
+            });
+        }
         let size = dimension + 1;
         let bound = (size as f64).sqrt().recip();
         let parameters = (0..4 * size * size).map(|_| bound * (2.0 * stream.uniform() - 1.0)).collect();
@@ -140,6 +150,31 @@ impl RegressionLayer {
     /// All parameters.
     pub fn parameters(&self) -> &[f64] {
         &self.parameters
+    }
+
+    /// ‖scores‖² − ‖values‖² over the parameters: U against v of every head, or Q and K against V and O, as
+    /// [`Landscape::balance`](super::Landscape::balance). None where a square exceeds double precision.
+    ///
+    /// Gradient flow conserves it for linear attention and for the infinite prompt.
+    ///
+    /// ```
+    /// use esscher_core::regression::{AttentionKind, RegressionHead, RegressionLayer};
+    /// let head = RegressionHead::block(esscher_core::mat![[3.0]].as_ref(), 2.0)?;
+    /// let layer = RegressionLayer::heads(AttentionKind::Linear, &[head.clone(), head])?;
+    /// assert_eq!(layer.balance(), Some(10.0)); // twice 3² − 2²
+    /// # Ok::<(), esscher_core::Error>(())
+    /// ```
+    pub fn balance(&self) -> Option<f64> {
+        let size = self.dimension + 1;
+        let (part, scores) = match self.form {
+            Form::Heads => (size * (size + 1), size * size),
+            Form::Projections => (4 * size * size, 2 * size * size),
+        };
+        let balance = |part: &[f64]| {
+            let (scores, values) = part.split_at(scores);
+            linalg::squared_norm(scores) - linalg::squared_norm(values)
+        };
+        Some(self.parameters.chunks_exact(part).map(balance).sum::<f64>()).filter(|sum| sum.is_finite())
     }
 
     /// A layer of the same form with other parameters.

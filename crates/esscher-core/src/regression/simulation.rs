@@ -66,6 +66,13 @@ pub struct SimulatedRisk {
     pub gradient: GradientMoments,
 }
 
+impl SimulatedRisk {
+    fn merge(&mut self, other: &SimulatedRisk) -> Result<()> {
+        self.risk.merge(&other.risk);
+        self.gradient.merge(&other.gradient)
+    }
+}
+
 /// Mean and spread of every entry of a gradient over prompts.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct GradientMoments {
@@ -136,6 +143,12 @@ pub struct RiskUnits {
 
 /// Tokens worth a unit; units of short prompts hold many.
 const TOKENS_PER_UNIT: usize = 1 << 17;
+
+/// Numbers of a unit beside its gradient, at least.
+const NUMBERS_PER_UNIT: u64 = 32;
+
+/// Numbers in stored units at most: two gigabytes.
+const LARGEST_UNITS: u64 = 1 << 28;
 
 /// Simulation has prompts of its own, which no descent of the same seed has trained on.
 const RISK_STREAM: u64 = 0x5249_534B_5F50_524D;
@@ -210,21 +223,52 @@ impl RiskSimulation {
     }
 
     /// Simulates the units that are not in `done` and adds them to it, until finished or stopped.
+    ///
+    /// # Errors
+    /// As [`Self::run_unit`]; [`Error::OutOfRange`] if all units together would hold more than 2²⁸ numbers, two
+    /// gigabytes: [`Self::finish`] keeps none of them.
     pub fn run(&self, done: &mut RiskUnits, monitor: &dyn Monitor) -> Result<Completion> {
+        let gradient = if self.options.gradient { 2 * self.layer.parameters().len() } else { 0 };
+        let numbers = u64::from(self.units()) * (gradient as u64).saturating_add(NUMBERS_PER_UNIT);
+        if numbers > LARGEST_UNITS {
+            return Err(Error::OutOfRange {
+                what: "the numbers in all units of a simulation",
+                value: numbers as f64,
+                expected: "at most 2²⁸; take fewer prompts, or finish in one call, which keeps no units",
+            });
+        }
+        let before: Vec<u32> = done.units.range(..self.units()).map(|(&unit, _)| unit).collect();
+        let missing = (0..self.units()).filter(|unit| before.binary_search(unit).is_err());
+        self.run_units(before.len(), missing, monitor, |unit, found| {
+            done.units.insert(unit, found);
+            Ok(())
+        })
+    }
+
+    /// Simulates units and hands them on in order, a few at a time, until none is left or the monitor stops it.
+    fn run_units(
+        &self,
+        before: usize,
+        mut missing: impl Iterator<Item = u32>,
+        monitor: &dyn Monitor,
+        mut take: impl FnMut(u32, SimulatedRisk) -> Result<()>,
+    ) -> Result<Completion> {
         let total = self.units() as usize;
-        let missing: Vec<u32> = (0..self.units()).filter(|unit| !done.units.contains_key(unit)).collect();
-        let mut completed = total - missing.len();
-        for step in missing.chunks(rayon::current_num_threads().max(1)) {
+        let mut completed = before;
+        loop {
+            let step: Vec<u32> = missing.by_ref().take(rayon::current_num_threads().max(1)).collect();
+            if step.is_empty() {
+                return Ok(Completion::Finished);
+            }
             if monitor.should_stop() {
                 return Ok(Completion::Stopped { completed, total });
             }
-            let finished: Vec<(u32, SimulatedRisk)> =
-                step.par_iter().map(|&unit| Ok((unit, self.run_unit(unit)?))).collect::<Result<_>>()?;
-            done.units.extend(finished);
+            let finished: Vec<SimulatedRisk> =
+                step.par_iter().map(|&unit| self.run_unit(unit)).collect::<Result<_>>()?;
             completed += step.len();
+            step.into_iter().zip(finished).try_for_each(|(unit, found)| take(unit, found))?;
             monitor.progress(completed, total);
         }
-        Ok(Completion::Finished)
     }
 
     /// Folds finished units in the order of their numbers; counts say how many prompts there are.
@@ -233,17 +277,17 @@ impl RiskSimulation {
     /// [`Error::Size`] if a unit has a gradient of another size: it belongs to another simulation.
     pub fn fold(&self, done: &RiskUnits) -> Result<SimulatedRisk> {
         let mut total = SimulatedRisk::default();
-        for unit in done.units.values() {
-            total.risk.merge(&unit.risk);
-            total.gradient.merge(&unit.gradient)?;
-        }
+        done.units.values().try_for_each(|unit| total.merge(unit))?;
         Ok(total)
     }
 
-    /// Everything in one call; if the monitor stops it, what has been simulated by then.
+    /// Everything in one call that keeps no units; if the monitor stops it, what has been simulated by then.
+    ///
+    /// # Errors
+    /// As [`Self::run_unit`].
     pub fn finish(&self, monitor: &dyn Monitor) -> Result<SimulatedRisk> {
-        let mut done = RiskUnits::default();
-        self.run(&mut done, monitor)?;
-        self.fold(&done)
+        let mut total = SimulatedRisk::default();
+        self.run_units(0, 0..self.units(), monitor, |_, found| total.merge(&found))?;
+        Ok(total)
     }
 }

@@ -13,6 +13,8 @@ pub(super) struct Design {
     prompt: Covariates,
     query: Covariates,
     dimension: usize,
+    /// C of a prompt's law that is drawn as any law and yet is N(0, C Cᵀ).
+    recognised: Option<Covariates>,
 }
 
 #[derive(Debug, Clone)]
@@ -33,7 +35,16 @@ impl Design {
         let dimension = prompt.dimension();
         check::at_least_one("the dimension of the covariates", dimension)?;
         check::size("the law of the query (dimension)", dimension, query.dimension())?;
-        Ok(Design { prompt: Covariates::Drawn(prompt), query: Covariates::Drawn(query), dimension })
+        let (prompt, query) = (Covariates::Drawn(prompt), Covariates::Drawn(query));
+        Ok(Design { prompt, query, dimension, recognised: None })
+    }
+
+    /// Finds C where the prompt's law is one centred Gaussian of full rank; it is drawn as before.
+    pub(super) fn recognise_gaussian(mut self) -> Self {
+        if let Covariates::Drawn(law) = &self.prompt {
+            self.recognised = centred_gaussian(law);
+        }
+        self
     }
 
     pub(super) fn gaussian(task: &LinearRegression) -> Result<Self> {
@@ -41,6 +52,7 @@ impl Design {
             prompt: Covariates::gaussian(task.covariance())?,
             query: Covariates::gaussian(task.query_covariance())?,
             dimension: task.dimension(),
+            recognised: None,
         })
     }
 
@@ -97,19 +109,19 @@ impl Design {
         Ok(())
     }
 
-    /// Whether the prompt's covariates are C g.
+    /// Whether the prompt's covariates are C g, in law.
     pub(super) fn is_gaussian(&self) -> bool {
-        !matches!(self.prompt, Covariates::Drawn(_))
+        self.recognised.is_some() || !matches!(self.prompt, Covariates::Drawn(_))
     }
 
     /// C g in place.
     pub(super) fn transform(&self, covariates: &mut [f64]) {
-        self.prompt.transform(covariates);
+        self.recognised.as_ref().unwrap_or(&self.prompt).transform(covariates);
     }
 
     /// Cᵀ θ in place.
     pub(super) fn transform_transpose(&self, tilt: &mut [f64]) {
-        self.prompt.transform_transpose(tilt);
+        self.recognised.as_ref().unwrap_or(&self.prompt).transform_transpose(tilt);
     }
 
     /// The usual prompt: y = link(⟨w, x⟩) + noise, for the hidden vector that stands in `prompt`.
@@ -175,6 +187,14 @@ impl Covariates {
             tilt[index] = (index..tilt.len()).map(|row| rows[row][index] * tilt[row]).sum();
         }
     }
+}
+
+/// C of a law that is N(0, C Cᵀ) and says so, with C triangular.
+fn centred_gaussian(law: &Law) -> Option<Covariates> {
+    let components = law.as_gaussian_mixture()?;
+    let [only] = components.as_slice() else { return None };
+    let centred = only.gaussian.mean_vector().iter().all(|&entry| entry == 0.0);
+    if centred { Covariates::gaussian(only.gaussian.covariance_matrix()).ok() } else { None }
 }
 
 /// The lower triangular C with C Cᵀ = the matrix.

@@ -2,7 +2,7 @@
 
 use super::design::{Design, Noise};
 use super::linear::draw_normal;
-use super::{PromptDraw, Task, check_variance};
+use super::{PromptDraw, Task};
 use crate::error::Result;
 use crate::measure::Law;
 use crate::numerics::{Stream, check};
@@ -91,7 +91,7 @@ impl GeneralisedTask {
 
     /// Noise of this variance, added after the link, on labels and target.
     pub fn with_noise(mut self, variance: f64) -> Result<Self> {
-        check_variance("the variance of the label noise", variance)?;
+        check::variance("the variance of the label noise", variance)?;
         self.noise = Noise { prompt: variance, query: variance };
         Ok(self)
     }

@@ -1,7 +1,7 @@
 //! Linear regression: w ~ N(0, k I), covariates of any law, y = ⟨w, x⟩ + noise.
 
 use super::design::{Design, Noise};
-use super::{PromptDraw, Task, check_variance};
+use super::{PromptDraw, Task};
 use crate::error::Result;
 use crate::measure::Law;
 use crate::numerics::{Stream, check, linalg};
@@ -42,7 +42,7 @@ impl LinearTask {
     /// # Errors
     /// Laws of different dimension, or of dimension zero.
     pub fn with_queries(covariates: Law, queries: Law) -> Result<Self> {
-        let design = Design::new(covariates, queries)?;
+        let design = Design::new(covariates, queries)?.recognise_gaussian();
         Ok(LinearTask { design, noise: Noise { prompt: 0.0, query: 0.0 }, prior_scale: 1.0 })
     }
 
@@ -60,14 +60,14 @@ impl LinearTask {
 
     /// Label noise of this variance, in the prompt and on the query's target.
     pub fn with_noise(mut self, variance: f64) -> Result<Self> {
-        check_variance("the variance of the label noise", variance)?;
+        check::variance("the variance of the label noise", variance)?;
         self.noise = Noise { prompt: variance, query: variance };
         Ok(self)
     }
 
     /// Noise of this variance on the query's target only.
     pub fn with_query_noise(mut self, variance: f64) -> Result<Self> {
-        check_variance("the variance of the query's noise", variance)?;
+        check::variance("the variance of the query's noise", variance)?;
         self.noise.query = variance;
         Ok(self)
     }

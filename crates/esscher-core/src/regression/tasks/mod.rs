@@ -71,7 +71,8 @@ pub trait Task: Send + Sync + Debug {
     /// A length of zero or one that does not fit into memory; what a law of covariates refuses.
     fn draw(&self, length: usize, stream: &mut Stream, prompt: &mut PromptDraw) -> Result<()>;
 
-    /// The task as linear regression with centred Gaussian covariates, where it is that: training can then draw two
+    /// The task as linear regression whose covariates are one centred Gaussian of full rank, where it is known to be
+    /// that: training can then draw two
     /// numbers a token instead of d + 1, with the same law.
     fn as_gaussian_linear(&self) -> Option<&LinearTask> {
         None
@@ -198,13 +199,4 @@ pub(crate) fn check_prompt(dimension: usize, length: usize) -> Result<()> {
         value: length as f64,
         expected: "at most 2²⁷ numbers in all its tokens",
     })
-}
-
-/// A variance of noise: zero or more.
-pub(crate) fn check_variance(what: &'static str, variance: f64) -> Result<()> {
-    if variance >= 0.0 && variance.is_finite() {
-        Ok(())
-    } else {
-        Err(Error::OutOfRange { what, value: variance, expected: "a finite number, zero or more" })
-    }
 }

@@ -1,7 +1,7 @@
 //! Sparse linear regression: w has s non-zero entries in places drawn for each prompt.
 
 use super::design::{Design, Noise};
-use super::{PromptDraw, Task, check_variance};
+use super::{PromptDraw, Task};
 use crate::error::{Error, Result};
 use crate::measure::Law;
 use crate::numerics::{Stream, check};
@@ -55,7 +55,7 @@ impl SparseTask {
 
     /// Label noise of this variance, in the prompt and on the query's target.
     pub fn with_noise(mut self, variance: f64) -> Result<Self> {
-        check_variance("the variance of the label noise", variance)?;
+        check::variance("the variance of the label noise", variance)?;
         self.noise = Noise { prompt: variance, query: variance };
         Ok(self)
     }
