@@ -51,13 +51,7 @@ impl DrawnCovariates {
         check::positive("the scale of the prior", prior_scale)?;
         check::not_empty("the number of prompts", prompts as usize)?;
         check::not_empty("the covariates (dimension)", law.dimension())?;
-        if !(noise >= 0.0 && noise.is_finite()) {
-            return Err(Error::OutOfRange {
-                what: "the variance of the label noise",
-                value: noise,
-                expected: "a finite number, zero or more",
-            });
-        }
+        check::variance("the variance of the label noise", noise)?;
         let dimension = law.dimension();
         let numbers = u64::from(prompts)
             .saturating_mul(longest.get().saturating_add(1))

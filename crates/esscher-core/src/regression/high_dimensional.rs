@@ -39,10 +39,7 @@ impl HighDimensional {
                 expected,
             });
         }
-        if !(noise >= 0.0 && noise.is_finite()) {
-            let expected = "a finite number, zero or more";
-            return Err(Error::OutOfRange { what: "the label noise ρ", value: noise, expected });
-        }
+        check::variance("the label noise ρ", noise)?;
         if !(diversity > 0.0) {
             let expected = "a positive number or infinity";
             return Err(Error::OutOfRange { what: "the ratio κ of tasks to d", value: diversity, expected });

@@ -76,7 +76,7 @@ impl LinearRegression {
 
     /// Label noise of this variance, in the prompt and on the query.
     pub fn with_noise(mut self, variance: f64) -> Result<Self> {
-        check_variance("the variance of the label noise", variance)?;
+        check::variance("the variance of the label noise", variance)?;
         self.noise = variance;
         self.query_noise = variance;
         Ok(self)
@@ -84,7 +84,7 @@ impl LinearRegression {
 
     /// Noise of this variance on the query's target only; the prompt keeps its own.
     pub fn with_query_noise(mut self, variance: f64) -> Result<Self> {
-        check_variance("the variance of the query's noise", variance)?;
+        check::variance("the variance of the query's noise", variance)?;
         self.query_noise = variance;
         Ok(self)
     }
@@ -143,10 +143,14 @@ fn definite(what: &'static str, matrix: MatRef<'_, f64>) -> Result<Mat<f64>> {
     check::not_empty(what, matrix.nrows())?;
     let matrix = check::symmetric(what, matrix)?;
     let eigen = linalg::SymmetricEigen::new(what, matrix.as_ref())?;
-    if !(eigen.values[0] > check::eigenvalue_allowance(matrix.as_ref())) {
-        return Err(Error::Singular { what, eigenvalue: eigen.values[0] });
+    let (eigenvalue, allowance) = (eigen.values[0], check::eigenvalue_allowance(matrix.as_ref()));
+    if eigenvalue < -allowance {
+        Err(Error::Indefinite { what, eigenvalue, allowance })
+    } else if eigenvalue <= allowance {
+        Err(Error::Singular { what, eigenvalue })
+    } else {
+        Ok(matrix)
     }
-    Ok(matrix)
 }
 
 /// Matrices of this dimension fit in memory: 2 GB each.
@@ -159,12 +163,4 @@ fn check_dimension(dimension: usize) -> Result<()> {
         value: dimension as f64,
         expected: "at most 16384; the spectral form has no such limit",
     })
-}
-
-fn check_variance(what: &'static str, variance: f64) -> Result<()> {
-    if variance >= 0.0 && variance.is_finite() {
-        Ok(())
-    } else {
-        Err(Error::OutOfRange { what, value: variance, expected: "a finite number, zero or more" })
-    }
 }

@@ -117,13 +117,7 @@ impl SpectralTask {
             check::not_empty("the directions of a group", group.multiplicity as usize)?;
         }
         check::positive("the scale of the prior", prior_scale)?;
-        if !(noise >= 0.0 && noise.is_finite()) {
-            return Err(Error::OutOfRange {
-                what: "the variance of the label noise",
-                value: noise,
-                expected: "a finite number, zero or more",
-            });
-        }
+        check::variance("the variance of the label noise", noise)?;
         Ok(SpectralTask { groups: groups.to_vec(), noise, query_noise: noise, prior_scale })
     }
 
