@@ -87,7 +87,7 @@ fn spectral_form_is_the_block_form() {
     }
 }
 
-/// Coefficients of 1/L in mathematics.md, three figures after the point.
+/// Known coefficients of 1/L, three figures after the point.
 #[test]
 fn first_order_in_the_inverse_length() {
     let task = SpectralTask::isotropic(6, 0.5, 1.0).unwrap();
