@@ -10,6 +10,9 @@
 //! | where does training go? | [`train`] as in the paper; [`flow`] on any [`Landscape`]; [`Descent`] with fresh prompts |
 //! | how long must prompts be? | [`training_horizon`] |
 //! | what could be had? | [`LinearRegression::noise_floor`], [`bayes_at_length`], [`Baseline`] |
+//!
+//! Several heads share their prompt. Exact: one head, and a pair of opposite heads ([`Response::opposite_heads`]).
+//! Any other heads are simulated ([`RegressionLayer::heads`] in a [`RiskSimulation`] or a [`Descent`]).
 
 mod attend;
 pub mod authors;
