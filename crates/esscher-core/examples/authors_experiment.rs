@@ -9,6 +9,7 @@
 use esscher_core::prompt::PromptLength;
 use esscher_core::regression::authors::{
     AuthorsCovariance, AuthorsExperiment, AuthorsIdentity, AuthorsLeg, AuthorsOptions, AuthorsProgress,
+    TrainedLayer,
 };
 use esscher_core::regression::{
     AttentionKind, DescentState, DescentStop, FlowOptions, LinearAttention, PointAverage, Response,
@@ -62,17 +63,18 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Mean squared errors, twice the halved risks of the library; the floor is the label noise, 0.1.
+/// Mean squared errors, twice the halved risks of the library; the floor is the label noise, 0.1. What follows ± is one
+/// standard error; the two optima are exact.
 fn report(experiment: &AuthorsExperiment, progress: &AuthorsProgress) -> Result<()> {
     let law = experiment.law();
     let average = RiskAverage::new(law, PointAverage::default())?;
     println!(
-        "{:>6}{:>22}{:>10}{:>10}{:>22}{:>10}{:>10}",
-        "L", "softmax, trained", "(exact)", "optimum", "linear, trained", "optimum", "Bayes"
+        "{:>6}{:>18}{:>18}{:>10}{:>18}{:>10}{:>18}",
+        "L", "softmax, trained", "(in the tokens)", "optimum", "linear, trained", "optimum", "Bayes"
     );
     for point in experiment.points(progress)? {
         let length = PromptLength::new(point.length as u64)?;
-        let trained = average.evaluate(&point.softmax.head, &Response::softmax(length))?.risk.value;
+        let in_tokens = average.evaluate(&point.softmax.head, &Response::softmax(length))?.risk;
         let linear = LinearAttention::new(law, length)?.minimal_risk()?;
         let bayes = bayes_at_length(law, length, 20_000, 1)?;
         let optimum = SpectralTask::new(law).and_then(|(task, _)| {
@@ -87,18 +89,21 @@ fn report(experiment: &AuthorsExperiment, progress: &AuthorsProgress) -> Result<
             .last()?
             .risk)
         });
-        let error = |trained: &esscher_core::regression::authors::TrainedLayer| {
-            format!("{:.4} ± {:.4}", trained.test_error.mean, trained.test_error.standard_error)
-        };
+        let with_error = |mean: f64, error: f64| format!("{mean:.4} ± {error:.4}");
+        let tested =
+            |trained: &TrainedLayer| with_error(trained.test_error.mean, trained.test_error.standard_error);
         println!(
-            "{:>6}{:>22}{:>10.4}{:>10.4}{:>22}{:>10.4}{:>10.4}",
+            "{:>6}{:>18}{:>18}{:>10.4}{:>18}{:>10.4}{:>18}",
             point.length,
-            error(&point.softmax),
-            2.0 * trained,
+            tested(&point.softmax),
+            with_error(2.0 * in_tokens.value, 2.0 * in_tokens.absolute_error()),
             2.0 * optimum?,
-            error(&point.linear),
+            tested(&point.linear),
             2.0 * linear,
-            2.0 * bayes.mean().unwrap_or(f64::NAN)
+            match (bayes.mean(), bayes.standard_error()) {
+                (Some(mean), Some(error)) => with_error(2.0 * mean, 2.0 * error),
+                _ => "none".to_string(),
+            }
         );
     }
     Ok(())

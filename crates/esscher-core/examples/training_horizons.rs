@@ -7,7 +7,9 @@ use esscher_core::{Result, Unwatched};
 
 fn main() -> Result<()> {
     let excesses = [0.3, 0.1, 0.03, 0.01];
-    println!("smallest L at which gradient flow ends with risk at most the noise floor + ε");
+    println!(
+        "smallest L at which gradient flow ends with risk at most the noise floor + ε (exact risks, to 1e-9)"
+    );
     println!("{:>6}{}", "d", excesses.map(|excess| format!("{:>12}", format!("ε = {excess}"))).concat());
     for dimension in [2, 5, 10, 20] {
         let task = SpectralTask::isotropic(dimension, 0.1, 1.0)?;

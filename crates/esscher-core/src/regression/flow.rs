@@ -76,7 +76,8 @@ pub struct FlowRow {
     pub time: f64,
     /// Parameters, as the landscape orders them.
     pub parameters: Vec<f64>,
-    /// Risk.
+    /// Risk, of the class of the landscape: exact for spectral and block forms and linear attention, the average over
+    /// its fixed points or draws for the others.
     pub risk: f64,
     /// Norm of the gradient.
     pub gradient_norm: f64,
