@@ -1,0 +1,90 @@
+//! A document: sections of prose, formulas, tables and figures, and where they come from.
+
+use crate::Figure;
+
+/// A whole report.
+///
+/// Prose, captions and cells of text are plain text with `$…$` for formulas in LaTeX, `` `…` `` for code and `**…**`
+/// for emphasis; anything else, also `<` and `&`, means itself.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Document {
+    /// The heading.
+    pub title: String,
+    /// What the reader should know first, a few sentences of prose.
+    pub summary: String,
+    /// In reading order.
+    pub sections: Vec<Section>,
+    /// What was run, where, when and by which program: names and values in plain text.
+    pub provenance: Vec<(String, String)>,
+}
+
+/// A part of a document under one heading.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Section {
+    /// Unique in its document, lower case with hyphens: the target of links.
+    pub id: String,
+    /// The heading, prose.
+    pub title: String,
+    /// Whether what the section is about holds, if that is the question.
+    pub verdict: Option<Verdict>,
+    /// In reading order.
+    pub blocks: Vec<Block>,
+}
+
+/// How a claim fared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// The measured numbers agree with the claim.
+    Holds,
+    /// They do not.
+    Fails,
+    /// They cannot decide.
+    NotMeasurable,
+}
+
+/// A piece of a section.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Block {
+    /// A paragraph.
+    Prose(String),
+    /// A displayed formula in LaTeX.
+    Formula(String),
+    /// Named entries, each a line of prose: statement, criterion, citation.
+    Facts(Vec<(String, String)>),
+    /// Numbers in rows.
+    Table(DataTable),
+    /// A figure.
+    Figure(Figure),
+}
+
+/// A table of results.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct DataTable {
+    /// Unique in its document, lower case with hyphens: the name of its files.
+    pub id: String,
+    /// What the table shows, prose.
+    pub caption: String,
+    /// Headings, prose.
+    pub columns: Vec<String>,
+    /// Each as long as `columns`.
+    pub rows: Vec<Vec<Cell>>,
+}
+
+/// An entry of a table.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Cell {
+    /// Prose.
+    Text(String),
+    /// A whole number, such as a prompt length.
+    Integer(i64),
+    /// A number with its error: a standard error, or the bound on the error of an exact value; none if it is a
+    /// parameter.
+    Number {
+        /// The number.
+        value: f64,
+        /// Its absolute error.
+        error: Option<f64>,
+    },
+    /// Nothing was measured here.
+    Missing,
+}

@@ -1,0 +1,84 @@
+//! A figure: curves, points and bands over two axes. One description feeds the interactive and the static drawing.
+
+/// Curves over two axes.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Figure {
+    /// Unique in its document, lower case with hyphens: the name of its files.
+    pub id: String,
+    /// Above the figure, prose.
+    pub title: String,
+    /// Below it, prose: what is seen, and what errors are drawn.
+    pub caption: String,
+    /// Horizontal.
+    pub x: Axis,
+    /// Vertical.
+    pub y: Axis,
+    /// Drawn in this order.
+    pub series: Vec<Series>,
+}
+
+/// An axis.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Axis {
+    /// What it measures, plain text in Unicode (`prompt length L`), with its unit where there is one.
+    pub label: String,
+    /// Linear or logarithmic.
+    pub scale: Scale,
+}
+
+/// How numbers are placed on an axis.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Scale {
+    /// Evenly.
+    #[default]
+    Linear,
+    /// By their logarithm; points that are not positive are left out of the drawing, and the figure says how many.
+    Logarithmic,
+}
+
+/// One curve or set of points.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Series {
+    /// Its name in the legend, plain text in Unicode.
+    pub name: String,
+    /// How it is drawn.
+    pub mark: Mark,
+    /// Series with the same number share a colour: a measurement and its theory.
+    pub colour: usize,
+    /// In drawing order.
+    pub points: Vec<Point>,
+}
+
+/// How a series is drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mark {
+    /// A line, with a band between `low` and `high` where points have them.
+    Line,
+    /// A dashed line: theory, bounds, guides.
+    Dashed,
+    /// Dots, with a bar between `low` and `high` where points have them.
+    Dots,
+}
+
+/// A point of a series.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Point {
+    /// Horizontal.
+    pub x: f64,
+    /// Vertical.
+    pub y: f64,
+    /// Lower and upper end of its uncertainty.
+    pub interval: Option<(f64, f64)>,
+}
+
+impl Point {
+    /// A point without uncertainty.
+    pub fn new(x: f64, y: f64) -> Self {
+        Point { x, y, interval: None }
+    }
+
+    /// A point with a symmetric uncertainty.
+    pub fn with_error(x: f64, y: f64, error: f64) -> Self {
+        Point { x, y, interval: Some((y - error, y + error)) }
+    }
+}
