@@ -1,1 +1,15 @@
-//! Placeholder.
+//! The kinds of experiment, the claims of the paper, and the catalogue: what Esscher can be asked to run.
+//!
+//! A specification is read into a [`Planned`] experiment, which any runner of `esscher-lab` can run; its kind turns
+//! the result into sections of a document. A [`Claim`] is a shipped specification with a statement and a judge.
+
+mod catalogue;
+mod claims;
+mod kinds;
+mod planned;
+pub mod reading;
+
+pub use catalogue::{Entry, Group, catalogue};
+pub use claims::{Claim, Judgement, Scale, claims};
+pub use kinds::{Kind, Plan, kinds};
+pub use planned::{Planned, Settings};

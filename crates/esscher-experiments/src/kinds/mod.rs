@@ -1,0 +1,51 @@
+//! The kinds of experiment: each reads its keys, plans units, runs them, merges them and describes the result.
+//!
+//! Add a kind: a file here that implements [`Plan`] and has a `pub(super) const KIND: Kind`, and its line in [`kinds`].
+
+use esscher_core::Monitor;
+use esscher_core::numerics::InstructionSet;
+use esscher_lab::specification::{Mistake, Section};
+use esscher_lab::{Failure, Table, Unit};
+
+/// A kind of experiment.
+pub struct Kind {
+    /// As specifications name it.
+    pub name: &'static str,
+    /// For people.
+    pub title: &'static str,
+    /// What it measures, one sentence.
+    pub summary: &'static str,
+    /// A specification that runs within seconds: documentation, tests and the seed of fuzzing.
+    pub example: &'static str,
+    /// Reads the keys of this kind (`kind`, `title` and `seed` are read already).
+    pub read: fn(&mut Section, seed: u64, InstructionSet) -> Result<Box<dyn Plan>, Mistake>,
+}
+
+/// What a kind makes of a specification. The laws are those of [`Experiment`](esscher_lab::Experiment).
+pub trait Plan: Send + Sync {
+    /// The plan of work.
+    fn units(&self) -> Vec<Unit>;
+
+    /// Runs one unit; nothing if the monitor asked to stop.
+    ///
+    /// # Errors
+    /// What the mathematics refuses.
+    fn run_unit(&self, unit: usize, monitor: &dyn Monitor) -> Result<Option<Table>, Failure>;
+
+    /// The result from the units' tables in order.
+    ///
+    /// # Errors
+    /// Tables of another experiment.
+    fn merge(&self, units: Vec<Table>) -> Result<Table, Failure>;
+
+    /// The result as sections of a document: what was measured, tables, figures.
+    ///
+    /// # Errors
+    /// A result of another experiment.
+    fn sections(&self, result: &Table) -> Result<Vec<esscher_report::Section>, Failure>;
+}
+
+/// All kinds, in the order of the guide.
+pub fn kinds() -> &'static [Kind] {
+    &[]
+}
