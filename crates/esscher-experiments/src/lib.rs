@@ -5,11 +5,13 @@
 
 mod catalogue;
 mod claims;
+mod document;
 mod kinds;
 mod planned;
 pub mod reading;
 
 pub use catalogue::{Entry, Group, catalogue};
 pub use claims::{Claim, Judgement, Scale, claims};
+pub use document::{Judged, claim_document, reproduction_document, run_document};
 pub use kinds::{Kind, Plan, kinds};
 pub use planned::{Planned, Settings};
