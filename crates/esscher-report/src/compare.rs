@@ -65,9 +65,10 @@ fn join(section: &mut Section, run: usize, name: &str, block: &Block) {
             match same {
                 Some(known) => overlay(known, name, figure),
                 None => {
-                    let taken = section.blocks.iter().any(
-                        |known| matches!(known, Block::Figure(known) if known.id == figure.id),
-                    );
+                    let taken = section
+                        .blocks
+                        .iter()
+                        .any(|known| matches!(known, Block::Figure(known) if known.id == figure.id));
                     let id = if taken { format!("{}-{}", figure.id, run + 1) } else { figure.id.clone() };
                     let mut first = Figure { series: Vec::new(), id, ..figure.clone() };
                     overlay(&mut first, name, figure);
@@ -90,8 +91,10 @@ fn join(section: &mut Section, run: usize, name: &str, block: &Block) {
             match same {
                 Some(known) => known.rows.extend(rows),
                 None => {
-                    let taken =
-                        section.blocks.iter().any(|known| matches!(known, Block::Table(known) if known.id == table.id));
+                    let taken = section
+                        .blocks
+                        .iter()
+                        .any(|known| matches!(known, Block::Table(known) if known.id == table.id));
                     let id = if taken { format!("{}-{}", table.id, run + 1) } else { table.id.clone() };
                     let rows = rows.collect();
                     let caption = table.caption.clone();

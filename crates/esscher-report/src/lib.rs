@@ -22,6 +22,7 @@
 //! assert!(esscher_report::html(&document).starts_with("<!DOCTYPE html>"));
 //! ```
 
+mod compare;
 pub mod csv;
 mod document;
 mod error;
@@ -42,6 +43,7 @@ mod text;
 mod ticks;
 mod vega;
 
+pub use compare::compare;
 pub use document::{Block, Cell, DataTable, Document, Section, Verdict};
 pub use error::DrawingError;
 pub use figure::{Axis, Figure, Mark, Point, Scale, Series};

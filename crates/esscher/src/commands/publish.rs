@@ -16,11 +16,11 @@ pub(super) fn publish(folder: &RunFolder, document: &Document) -> Result<(), Tro
         .collect();
     figures.par_iter().try_for_each(|figure| -> Result<(), Trouble> {
         let name = |ending: &str| format!("figures/{}.{ending}", figure.id);
-        let drawn = |error: esscher_report::Error| Trouble::Other(error.into());
+        let drawn = |error: esscher_report::DrawingError| Trouble::Other(error.into());
         folder.write(&name("svg"), esscher_report::svg(figure).as_bytes())?;
         folder.write(&name("png"), &esscher_report::png(figure).map_err(drawn)?)?;
         folder.write(&name("pdf"), &esscher_report::pdf(figure).map_err(drawn)?)?;
-        folder.write(&name("csv"), esscher_report::figure_csv(figure).as_bytes())?;
+        folder.write(&name("csv"), esscher_report::csv::figure(figure).as_bytes())?;
         Ok(())
     })?;
     folder.write("report.html", esscher_report::html(document).as_bytes())?;
