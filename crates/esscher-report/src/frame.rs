@@ -68,7 +68,7 @@ impl Range {
             }
             Scale::Logarithmic => {
                 let decades = high.log10() - low.log10();
-                let air = if decades > 1e-9 { 0.03 * decades } else { 0.5 };
+                let air = if decades > 1e-9 { (0.03 * decades).min(2.0) } else { 0.5 };
                 Range { scale, low: 10f64.powf(low.log10() - air), high: 10f64.powf(high.log10() + air) }
             }
         }

@@ -102,8 +102,8 @@ impl<'a> Page<'a> {
         let left = MARGIN + line * y_label.len() as f64 + 6.0 + widest + 4.0 + TICK_LENGTH;
 
         let mut right = WIDTH - MARGIN - legend.width_beside;
-        let mut x_ticks = ticks(figure.x.scale, frame.x.low, frame.x.high, 10);
-        for most in (2..=10).rev() {
+        let mut x_ticks = ticks(figure.x.scale, frame.x.low, frame.x.high, 8);
+        for most in (2..=8).rev() {
             x_ticks = ticks(figure.x.scale, frame.x.low, frame.x.high, most);
             let overhang = x_ticks.0.last().map_or(0.0, |tick| {
                 let room = (1.0 - frame.x.place(tick.value)) * (right - left);

@@ -67,6 +67,8 @@ fn specification(figure: &Figure, frame: &Frame) -> Value {
         json!({ "x": x, "y": with(y.clone(), json!({ "field": "low" })), "y2": { "field": "high" } });
     interval = with(interval, json!({ "color": colour }));
     let detail = |break_field: &str| json!([{ "field": "series", "type": "nominal" }, { "field": break_field, "type": "nominal" }]);
+    // Areas would take a field of order for one more thing to group by; without one they keep the order of the rows.
+    let as_given = json!({ "value": 0 });
     let order = json!({ "field": "order", "type": "quantitative" });
     let dash = json!({
         "field": "mark", "type": "nominal", "legend": null,
@@ -89,7 +91,7 @@ fn specification(figure: &Figure, frame: &Frame) -> Value {
             {
                 "transform": [{ "filter": "datum.mark == 'line' && isValid(datum.low)" }],
                 "mark": { "type": "area", "tooltip": null },
-                "encoding": with(interval.clone(), json!({ "detail": detail("run"), "order": order, "opacity": seen(0.18) }))
+                "encoding": with(interval.clone(), json!({ "detail": detail("run"), "order": as_given, "opacity": seen(0.18) }))
             },
             {
                 "transform": [{ "filter": "datum.mark != 'dots'" }],
@@ -105,7 +107,7 @@ fn specification(figure: &Figure, frame: &Frame) -> Value {
             },
             {
                 "transform": [{ "filter": "datum.mark == 'dots' || datum.lone" }],
-                "mark": { "type": "point", "filled": true, "size": 48, "tooltip": null },
+                "mark": { "type": "point", "filled": true, "size": 60, "tooltip": null },
                 "encoding": with(position.clone(), json!({ "color": colour, "shape": shape, "opacity": seen(1.0) }))
             },
             {

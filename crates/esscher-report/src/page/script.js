@@ -97,12 +97,14 @@
     const quiet = style.getPropertyValue('--quiet').trim();
     const font = style.getPropertyValue('--sans').trim();
     return {
+      // The page describes the figure in words; a description of every mark would bury them.
+      aria: false,
       background: 'transparent',
       font,
       view: { stroke: null },
       axis: {
         labelColor: ink, titleColor: ink, gridColor: faint, domainColor: quiet, tickColor: quiet,
-        labelFontSize: 12, titleFontSize: 13, titleFontWeight: 500, titlePadding: 10, labelPadding: 4
+        labelFontSize: 12, titleFontSize: 13, titleFontWeight: 500, titlePadding: 10, labelPadding: 4, labelFlush: false
       },
       range: { category: page.palettes[isDark() ? 'dark' : 'light'] }
     };
