@@ -15,7 +15,7 @@ const Y_TICKS: usize = 9;
 ///
 /// `specification` reads rows with the fields `series`, `colour`, `mark`, `segment`, `run`, `order`, `x`, `y`, `low`
 /// and `high`; the script of the page makes them from the compact `series`: for each, segments of
-/// `[x, y]` or `[x, y, low, high]`.
+/// `[x, y]` or `[x, y, low, high]`, with `null` for an infinite end.
 pub(crate) fn vega(figure: &Figure) -> Value {
     let frame = frame(figure);
     json!({ "specification": specification(figure, &frame), "series": series(figure, &frame) })
