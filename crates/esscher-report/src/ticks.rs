@@ -136,8 +136,8 @@ fn within_decades(low: f64, high: f64, most: usize) -> (Vec<Tick>, Vec<f64>) {
         .filter(|(_, digit, _)| digits.contains(digit))
         .map(|&(value, digit, exponent)| {
             let label = match digit {
-                1 => power_of_ten(exponent),
                 _ if (0..4).contains(&exponent) => Label { base: format!("{value}"), power: None },
+                1 => power_of_ten(exponent),
                 _ => Label { base: format!("{digit}×10"), power: Some(exponent) },
             };
             Tick { value, label }

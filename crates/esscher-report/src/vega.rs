@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::figure::{Axis, Figure, Mark, Scale};
+use crate::font;
 use crate::frame::{Frame, Range, frame};
 use crate::palette::{COUNT, SHAPES};
 use crate::ticks::ticks;
@@ -10,6 +11,10 @@ use crate::ticks::ticks;
 /// Labels of an axis: as many as stand side by side on a telephone.
 const X_TICKS: usize = 7;
 const Y_TICKS: usize = 9;
+
+/// Titles of axes are broken into lines of this width in pixels: what a telephone leaves them.
+const TITLE_ROOM: f64 = 300.0;
+const TITLE_SIZE: f64 = 13.0;
 
 /// The specification of a figure and its points.
 ///
@@ -139,7 +144,7 @@ fn axis(channel: &str, axis: &Axis, range: &Range, most: usize) -> (Value, [Valu
         "type": "quantitative",
         "scale": { "type": kind, "domain": [range.low, range.high], "nice": false, "zero": false },
         "axis": {
-            "title": axis.label,
+            "title": font::wrapped(&axis.label, TITLE_SIZE, TITLE_ROOM),
             "values": values,
             "labelExpr": format!("{channel}Labels[indexof({channel}Ticks, datum.value)]"),
             "labelOverlap": "greedy",

@@ -52,7 +52,9 @@
       return;
     }
     const axes = drawing.specification.layer[0].encoding;
-    const lines = [[axes.x.axis.title || 'x', written(datum.x)], [axes.y.axis.title || 'y', written(datum.y)]];
+    const lines = [
+      [axes.x.axis.title.join(' ') || 'x', written(datum.x)], [axes.y.axis.title.join(' ') || 'y', written(datum.y)]
+    ];
     if (datum.ends) {
       const [low, high] = datum.ends;
       lines.push(['interval', (low === null ? '−∞' : written(low)) + ' … ' + (high === null ? '∞' : written(high))]);
@@ -155,8 +157,15 @@
       console.error(failure);
     }
   }
-  function drawAll() {
-    for (const figure of document.querySelectorAll('figure')) draw(figure);
+  // One after the other, with a breath between, so that the page can be read and scrolled meanwhile.
+  let round = 0;
+  async function drawAll() {
+    const mine = ++round;
+    for (const figure of document.querySelectorAll('figure')) {
+      await new Promise(resolve => setTimeout(resolve));
+      if (mine !== round) return;
+      await draw(figure);
+    }
   }
 
   for (const entry of document.querySelectorAll('.legend button')) {
