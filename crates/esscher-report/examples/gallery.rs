@@ -86,7 +86,9 @@ fn rate_figure() -> Figure {
             points: lengths()
                 .map(|length| {
                     let y = height * length.powf(power);
-                    Point { x: length, y, interval: Some((0.55 * y, 1.8 * y)) }
+                    // The last one is consistent with zero: its bar leaves the axes.
+                    let low = if length > 1e11 { -0.3 * y } else { 0.55 * y };
+                    Point { x: length, y, interval: Some((low, 1.8 * y)) }
                 })
                 .collect(),
         });
@@ -218,6 +220,15 @@ fn corners() -> Section {
             (0..5).map(|k| (f64::from(k), 1e6 * (colour as f64 + f64::from(k)))).collect(),
         )
     });
+    let many = (0..30).map(|k| {
+        let mark = [Mark::Line, Mark::Dashed, Mark::Dots][k / 8 % 3];
+        series(
+            &format!("head {k}"),
+            mark,
+            k,
+            (1..9).map(|x| (f64::from(x) * 1e3, -f64::from(x) * 0.001 * k as f64)).collect(),
+        )
+    });
     Section {
         id: "corners".into(),
         title: "Corner cases".into(),
@@ -254,6 +265,14 @@ fn corners() -> Section {
                 x: axis("temperature τ", Scale::Logarithmic),
                 y: axis("bias κ", Scale::Logarithmic),
                 series: vec![series("bias", Mark::Dots, 2, (2..9).map(|k| (f64::from(k), 3e-5 / f64::from(k).sqrt())).collect())],
+                ..Figure::default()
+            }),
+            Block::Figure(Figure {
+                id: "many".into(),
+                title: "Many series and long labels".into(),
+                x: axis("a label of the horizontal axis that is so long that it has to be broken into more than one line, with unit (tokens per second)", Scale::Logarithmic),
+                y: axis("a label of the vertical axis that is too long for its axis as well (nats)", Scale::Linear),
+                series: many.collect(),
                 ..Figure::default()
             }),
             Block::Figure(Figure { id: "empty".into(), title: "An empty figure".into(), ..Figure::default() }),

@@ -157,14 +157,14 @@ fn double_struck(text: &str) -> String {
         .collect()
 }
 
-/// The symbols that formulas of this field use, with the command that writes each.
+/// The symbols that formulas of this field use, with the command that writes each; the first command is the usual one.
 pub(crate) const SYMBOLS: &[(&str, char)] = &[
     ("alpha", 'α'),
     ("beta", 'β'),
     ("gamma", 'γ'),
     ("delta", 'δ'),
-    ("epsilon", 'ε'),
     ("varepsilon", 'ε'),
+    ("epsilon", 'ε'),
     ("zeta", 'ζ'),
     ("eta", 'η'),
     ("theta", 'θ'),
@@ -178,8 +178,8 @@ pub(crate) const SYMBOLS: &[(&str, char)] = &[
     ("rho", 'ρ'),
     ("sigma", 'σ'),
     ("tau", 'τ'),
-    ("phi", 'φ'),
     ("varphi", 'φ'),
+    ("phi", 'φ'),
     ("chi", 'χ'),
     ("psi", 'ψ'),
     ("omega", 'ω'),

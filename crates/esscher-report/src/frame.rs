@@ -29,7 +29,8 @@ pub(crate) struct Range {
     pub(crate) high: f64,
 }
 
-/// The drawable points of a series, cut where points are left out: a line must not bridge a gap.
+/// The drawable points of a series, cut where points are left out: a line must not bridge a gap. Their intervals may
+/// reach beyond the axes.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Drawn {
     pub(crate) segments: Vec<Vec<Point>>,
@@ -50,6 +51,11 @@ impl Range {
         }
     }
 
+    /// The number, or the end of the axis that it lies beyond: for ends of intervals, which may reach outside.
+    pub(crate) fn nearest(&self, value: f64) -> f64 {
+        value.clamp(self.low, self.high)
+    }
+
     /// Around values, with some air; of any width if there are none.
     fn around(scale: Scale, values: impl Iterator<Item = f64>) -> Self {
         let (low, high) = values
@@ -68,7 +74,7 @@ impl Range {
             }
             Scale::Logarithmic => {
                 let decades = high.log10() - low.log10();
-                let air = if decades > 1e-9 { 0.03 * decades } else { 0.5 };
+                let air = if decades > 1e-9 { (0.03 * decades).min(2.0) } else { 0.5 };
                 Range { scale, low: 10f64.powf(low.log10() - air), high: 10f64.powf(high.log10() + air) }
             }
         }
@@ -102,7 +108,7 @@ pub(crate) fn frame(figure: &Figure) -> Frame {
                 .points
                 .split(|point| !drawable(&point))
                 .filter(|segment| !segment.is_empty())
-                .map(|segment| segment.iter().map(|point| within(point, &y)).collect())
+                .map(|segment| segment.iter().map(with_ordered_interval).collect())
                 .collect(),
         })
         .collect();
@@ -116,12 +122,12 @@ fn can_be_placed(axis: &Axis, value: f64) -> bool {
     }
 }
 
-/// The point with the ends of its interval in order and inside the frame; an end that is no number is no interval.
-fn within(point: &Point, range: &Range) -> Point {
-    let interval = point.interval.and_then(|(one, other)| {
-        let inside = |end: f64| end.clamp(range.low, range.high);
-        (!one.is_nan() && !other.is_nan()).then(|| (inside(one.min(other)), inside(one.max(other))))
-    });
+/// The point with the ends of its interval in order; an end that is no number is no interval.
+fn with_ordered_interval(point: &Point) -> Point {
+    let interval = point
+        .interval
+        .filter(|(one, other)| !one.is_nan() && !other.is_nan())
+        .map(|(one, other)| (one.min(other), one.max(other)));
     Point { interval, ..*point }
 }
 
@@ -173,7 +179,8 @@ mod tests {
             vec![Point::with_error(1.0, 1.0, 1.0), Point::with_error(2.0, 0.5, 0.4999999)],
         ));
         assert!(frame.y.low > 0.01);
-        assert_eq!(frame.series[0].segments[0][0].interval.map(|(low, _)| low), Some(frame.y.low));
+        let lower = frame.series[0].segments[0][0].interval.map(|(low, _)| low);
+        assert_eq!(lower.map(|low| (low, frame.y.nearest(low))), Some((0.0, frame.y.low)));
     }
 
     #[test]

@@ -29,6 +29,9 @@ const VEGA: [&str; 3] = [
     include_str!("../assets/vega-interpreter.js"),
 ];
 
+/// Legends with more entries than this stand below their figure.
+const MOST_BESIDE: usize = 13;
+
 /// A document as one HTML file that opens without a network, on screen, on paper and without JavaScript.
 ///
 /// Nothing in the document can become markup, and the page forbids itself every request and every script but its own.
@@ -271,7 +274,8 @@ fn write_figure(out: &mut String, figure: &Figure) {
         tools(&["svg", "png", "csv", "tex"]),
         id = xml(&figure.id),
     );
-    out.push_str("<div class=\"drawing\"><div class=\"chart\"></div>\n<ul class=\"legend\">\n");
+    let place = if figure.series.len() > MOST_BESIDE { "drawing below" } else { "drawing" };
+    let _ = writeln!(out, "<div class=\"{place}\"><div class=\"chart\"></div>\n<ul class=\"legend\">");
     for (index, (series, drawn)) in figure.series.iter().zip(&frame.series).enumerate() {
         let _ = writeln!(
             out,

@@ -93,10 +93,23 @@ fn spans(pieces: &[Span]) -> String {
         .collect()
 }
 
-/// Plain text in LaTeX: special characters escaped, Greek and signs as formulas.
+/// Plain text in LaTeX: special characters escaped, Greek and signs as formulas, neighbours in one formula.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
+    let mut after_formula = false;
     for character in text.chars() {
+        if let Some(source) = formula(character) {
+            if after_formula {
+                out.pop();
+            } else {
+                out.push('$');
+            }
+            out.push_str(&source);
+            out.push('$');
+            after_formula = true;
+            continue;
+        }
+        after_formula = false;
         match character {
             '\\' => out.push_str("\\textbackslash{}"),
             '{' | '}' | '$' | '&' | '#' | '%' | '_' => {
@@ -108,22 +121,29 @@ fn escaped(text: &str) -> String {
             '<' => out.push_str("\\textless{}"),
             '>' => out.push_str("\\textgreater{}"),
             '|' => out.push_str("\\textbar{}"),
-            '"' => out.push_str("\\textquotedbl{}"),
-            '−' => out.push_str("$-$"),
-            '‖' => out.push_str("$\\Vert$"),
-            '\n' | '\r' | '\t' => out.push(' '),
-            '⁰' | '¹' | '²' | '³' | '⁴'..='⁹' | '⁻' => {
-                let digit = "⁰¹²³⁴⁵⁶⁷⁸⁹⁻".chars().position(|raised| raised == character).unwrap_or(0);
-                out.push_str(&format!("$^{}$", char::from(b"0123456789-"[digit])));
-            }
-            '₀'..='₉' => out.push_str(&format!("$_{}$", u32::from(character) - u32::from('₀'))),
-            other => match SYMBOLS.iter().find(|(_, symbol)| *symbol == other) {
-                Some((command, _)) => out.push_str(&format!("$\\{command}$")),
-                None => out.push(other),
-            },
+            // A literal control character could end a line or a comment.
+            _ if character.is_control() => out.push(' '),
+            other => out.push(other),
         }
     }
     out
+}
+
+/// The formula that writes a character, for those that the fonts of text lack.
+fn formula(character: char) -> Option<String> {
+    match character {
+        '−' => Some("-".to_string()),
+        '‖' => Some("\\Vert".to_string()),
+        '⁰' | '¹' | '²' | '³' | '⁴'..='⁹' | '⁻' => {
+            let digit =
+                "⁰¹²³⁴⁵⁶⁷⁸⁹⁻".chars().zip("0123456789-".chars()).find(|(raised, _)| *raised == character);
+            digit.map(|(_, digit)| format!("{{}}^{{{digit}}}"))
+        }
+        '₀'..='₉' => Some(format!("{{}}_{{{}}}", u32::from(character) - u32::from('₀'))),
+        other => {
+            SYMBOLS.iter().find(|(_, symbol)| *symbol == other).map(|(command, _)| format!("\\{command}"))
+        }
+    }
 }
 
 #[cfg(test)]
@@ -134,7 +154,7 @@ mod tests {
     fn text_is_escaped_and_formulas_pass() {
         assert_eq!(
             prose(r"50 % of $x_1$ & a_b `f_g` **σ²**"),
-            r"50 \% of $x_1$ \& a\_b \texttt{f\_g} \textbf{$\sigma$$^2$}"
+            r"50 \% of $x_1$ \& a\_b \texttt{f\_g} \textbf{$\sigma{}^{2}$}"
         );
         assert_eq!(prose(r"\input{x}"), r"\textbackslash{}input\{x\}");
     }

@@ -37,7 +37,7 @@ enum Uncertainty {
 /// use esscher_report::number;
 /// assert_eq!(number(0.123456, Some(0.0005)).unicode(), "0.1235(5)");
 /// assert_eq!(number(1.5e-9, None).unicode(), "1.5×10⁻⁹");
-/// assert_eq!(number(1.2345e-4, Some(2.1e-7)).latex(), r"1.23450(21)\times10^{-4}");
+/// assert_eq!(number(1.2345e-4, Some(2.1e-7)).latex(), r"1.2345(21)\times10^{-4}");
 /// ```
 pub fn number(value: f64, error: Option<f64>) -> Notation {
     let plain = |mantissa: &str| Notation {
@@ -95,7 +95,7 @@ fn without_error(value: f64) -> Notation {
 }
 
 fn with_error(value: f64, error: f64) -> Notation {
-    let (leading, _) = rounded(error, 0);
+    let (leading, _) = rounded(error, 1);
     let digits = if leading.starts_with(['1', '2']) { 2 } else { 1 };
     let (_, error_exponent) = rounded(error, digits - 1);
     // The decimal place of the last digit that is written.

@@ -102,8 +102,8 @@ impl<'a> Page<'a> {
         let left = MARGIN + line * y_label.len() as f64 + 6.0 + widest + 4.0 + TICK_LENGTH;
 
         let mut right = WIDTH - MARGIN - legend.width_beside;
-        let mut x_ticks = ticks(figure.x.scale, frame.x.low, frame.x.high, 10);
-        for most in (2..=10).rev() {
+        let mut x_ticks = ticks(figure.x.scale, frame.x.low, frame.x.high, 8);
+        for most in (2..=8).rev() {
             x_ticks = ticks(figure.x.scale, frame.x.low, frame.x.high, most);
             let overhang = x_ticks.0.last().map_or(0.0, |tick| {
                 let room = (1.0 - frame.x.place(tick.value)) * (right - left);
@@ -208,7 +208,10 @@ impl<'a> Page<'a> {
         for segment in &drawn.segments {
             for run in segment.split(|point| point.interval.is_none()).filter(|run| run.len() > 1) {
                 let edge = |point: &Point, end: fn((f64, f64)) -> f64| {
-                    (self.x(point.x), self.y(end(point.interval.unwrap_or((point.y, point.y)))))
+                    (
+                        self.x(point.x),
+                        self.y(self.frame.y.nearest(end(point.interval.unwrap_or((point.y, point.y))))),
+                    )
                 };
                 let above = run.iter().map(|point| edge(point, |(_, high)| high));
                 let below = run.iter().rev().map(|point| edge(point, |(low, _)| low));
@@ -246,7 +249,9 @@ impl<'a> Page<'a> {
         for point in drawn.segments.iter().flatten() {
             let (x, y) = (self.x(point.x), self.y(point.y));
             if let Some((low, high)) = point.interval {
-                bar(&mut bars, x, self.y(low), self.y(high));
+                let range = &self.frame.y;
+                let ends = [low, high].map(|end| (self.y(range.nearest(end)), range.nearest(end) == end));
+                bar(&mut bars, x, ends);
             }
             markers.push_str(&marker(series.colour, x, y));
         }
@@ -380,7 +385,7 @@ pub(crate) fn swatch(series: &Series, drawn: &Drawn, paint: &str) -> String {
         Mark::Dots => {
             if has_intervals {
                 let mut bars = String::new();
-                bar(&mut bars, 13.0, 0.0, 14.0);
+                bar(&mut bars, 13.0, [(0.0, true), (14.0, true)]);
                 let _ =
                     write!(out, "<path d=\"{bars}\" fill=\"none\" stroke=\"{paint}\" stroke-width=\"1.1\"/>");
             }
@@ -395,16 +400,13 @@ fn stroke(mark: Mark, paint: &str) -> String {
     format!("fill=\"none\" stroke=\"{paint}\" stroke-width=\"1.6\" stroke-linejoin=\"round\"{dash}")
 }
 
-fn bar(out: &mut String, x: f64, from: f64, to: f64) {
-    let cap = 2.5;
-    let (left, from, to) = (Units(x - cap), Units(from), Units(to));
-    let _ = write!(
-        out,
-        "M{} {from}V{to}M{left} {from}h{}M{left} {to}h{}",
-        Units(x),
-        Units(2.0 * cap),
-        Units(2.0 * cap)
-    );
+/// A bar between two heights; an end that reaches beyond the axes has no cap.
+fn bar(out: &mut String, x: f64, ends: [(f64, bool); 2]) {
+    const CAP: f64 = 2.5;
+    let _ = write!(out, "M{} {}V{}", Units(x), Units(ends[0].0), Units(ends[1].0));
+    for (y, _) in ends.into_iter().filter(|(_, capped)| *capped) {
+        let _ = write!(out, "M{} {}h{}", Units(x - CAP), Units(y), Units(2.0 * CAP));
+    }
 }
 
 /// The outline of a dot, in the shapes of [`crate::palette::SHAPES`].

@@ -126,7 +126,9 @@ fn cell(cell: Option<&Cell>) -> String {
 fn figure(out: &mut String, figure: &Figure) {
     let title = plain(&figure.title);
     wrap(out, &format!("Figure {}: {title}", figure.id), "", "  ");
-    wrap(out, &format!("{} over {}", figure.y.label, figure.x.label), "  ", "  ");
+    if !figure.y.label.trim().is_empty() {
+        wrap(out, &format!("{} over {}", figure.y.label, figure.x.label), "  ", "  ");
+    }
     for series in &figure.series {
         let sign = match series.mark {
             Mark::Line => "──",

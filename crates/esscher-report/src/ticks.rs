@@ -39,8 +39,13 @@ fn linear(low: f64, high: f64, most: usize) -> (Vec<Tick>, Vec<f64>) {
     let minor = multiples(step / f64::from(parts), low, high);
     let largest = values.iter().fold(0.0, |most: f64, value| most.max(value.abs()));
     let exponent = if largest > 0.0 { floor_log10(largest) } else { 0 };
-    // Long digits would crowd the axis: 2×10⁶ rather than 2000000.
-    let power = if (-3..5).contains(&exponent) { None } else { Some(exponent) };
+    let unit = floor_log10(step);
+    // Long digits would crowd the axis: 2×10⁶ rather than 2000000, and whole numbers rather than 0.2×10⁷.
+    let power = match exponent {
+        -3..5 => None,
+        _ if exponent - unit < 2 => Some(unit),
+        _ => Some(exponent),
+    };
     let scale = power.unwrap_or(0);
     let decimals = usize::try_from(scale - floor_log10(step)).unwrap_or(0);
     let ticks = values
@@ -104,8 +109,10 @@ fn logarithmic(low: f64, high: f64, most: usize) -> (Vec<Tick>, Vec<f64>) {
             .flat_map(|exponent| (2..10).map(move |digit| times_ten(f64::from(digit), exponent)))
             .filter(|value| *value >= low && *value <= high)
             .collect()
-    } else {
+    } else if every <= 10 {
         (first..=last).filter(|exponent| !at(*exponent)).map(ten_to).collect()
+    } else {
+        Vec::new()
     };
     (ticks, minor)
 }
@@ -122,15 +129,15 @@ fn within_decades(low: f64, high: f64, most: usize) -> (Vec<Tick>, Vec<f64>) {
     let choices: [&[u32]; 3] = [&[1, 2, 3, 4, 5, 6, 7, 8, 9], &[1, 2, 5], &[1, 3]];
     let chosen = |digits: &[u32]| all.iter().filter(|(_, digit, _)| digits.contains(digit)).count();
     let Some(digits) = choices.into_iter().find(|digits| (2..=most.max(3)).contains(&chosen(digits))) else {
-        return linear(low, high, most.min(5));
+        return linear(low, high, most);
     };
     let ticks = all
         .iter()
         .filter(|(_, digit, _)| digits.contains(digit))
         .map(|&(value, digit, exponent)| {
             let label = match digit {
-                1 => power_of_ten(exponent),
                 _ if (0..4).contains(&exponent) => Label { base: format!("{value}"), power: None },
+                1 => power_of_ten(exponent),
                 _ => Label { base: format!("{digit}×10"), power: Some(exponent) },
             };
             Tick { value, label }
@@ -197,10 +204,7 @@ mod tests {
         assert_eq!(labels(Scale::Linear, 0.0, 1.0, 6), ["0.0", "0.2", "0.4", "0.6", "0.8", "1.0"]);
         assert_eq!(labels(Scale::Linear, -2.0, 2.0, 5), ["−2", "−1", "0", "1", "2"]);
         assert_eq!(labels(Scale::Linear, 0.0, 4e6, 4), ["0", "1×10⁶", "2×10⁶", "3×10⁶", "4×10⁶"]);
-        assert_eq!(
-            labels(Scale::Linear, 0.0, 2e-5, 4),
-            ["0", "0.5×10⁻⁵", "1.0×10⁻⁵", "1.5×10⁻⁵", "2.0×10⁻⁵"]
-        );
+        assert_eq!(labels(Scale::Linear, 0.0, 2e-5, 4), ["0", "5×10⁻⁶", "10×10⁻⁶", "15×10⁻⁶", "20×10⁻⁶"]);
     }
 
     #[test]

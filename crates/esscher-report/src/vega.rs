@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::figure::{Axis, Figure, Mark, Scale};
+use crate::font;
 use crate::frame::{Frame, Range, frame};
 use crate::palette::{COUNT, SHAPES};
 use crate::ticks::ticks;
@@ -11,11 +12,15 @@ use crate::ticks::ticks;
 const X_TICKS: usize = 7;
 const Y_TICKS: usize = 9;
 
+/// Titles of axes are broken into lines of this width in pixels: what a telephone leaves them.
+const TITLE_ROOM: f64 = 300.0;
+const TITLE_SIZE: f64 = 13.0;
+
 /// The specification of a figure and its points.
 ///
 /// `specification` reads rows with the fields `series`, `colour`, `mark`, `segment`, `run`, `order`, `x`, `y`, `low`
 /// and `high`; the script of the page makes them from the compact `series`: for each, segments of
-/// `[x, y]` or `[x, y, low, high]`.
+/// `[x, y]` or `[x, y, low, high]`, with `null` for an infinite end.
 pub(crate) fn vega(figure: &Figure) -> Value {
     let frame = frame(figure);
     json!({ "specification": specification(figure, &frame), "series": series(figure, &frame) })
@@ -67,6 +72,8 @@ fn specification(figure: &Figure, frame: &Frame) -> Value {
         json!({ "x": x, "y": with(y.clone(), json!({ "field": "low" })), "y2": { "field": "high" } });
     interval = with(interval, json!({ "color": colour }));
     let detail = |break_field: &str| json!([{ "field": "series", "type": "nominal" }, { "field": break_field, "type": "nominal" }]);
+    // Areas would take a field of order for one more thing to group by; without one they keep the order of the rows.
+    let as_given = json!({ "value": 0 });
     let order = json!({ "field": "order", "type": "quantitative" });
     let dash = json!({
         "field": "mark", "type": "nominal", "legend": null,
@@ -89,7 +96,7 @@ fn specification(figure: &Figure, frame: &Frame) -> Value {
             {
                 "transform": [{ "filter": "datum.mark == 'line' && isValid(datum.low)" }],
                 "mark": { "type": "area", "tooltip": null },
-                "encoding": with(interval.clone(), json!({ "detail": detail("run"), "order": order, "opacity": seen(0.18) }))
+                "encoding": with(interval.clone(), json!({ "detail": detail("run"), "order": as_given, "opacity": seen(0.18) }))
             },
             {
                 "transform": [{ "filter": "datum.mark != 'dots'" }],
@@ -105,7 +112,7 @@ fn specification(figure: &Figure, frame: &Frame) -> Value {
             },
             {
                 "transform": [{ "filter": "datum.mark == 'dots' || datum.lone" }],
-                "mark": { "type": "point", "filled": true, "size": 48, "tooltip": null },
+                "mark": { "type": "point", "filled": true, "size": 60, "tooltip": null },
                 "encoding": with(position.clone(), json!({ "color": colour, "shape": shape, "opacity": seen(1.0) }))
             },
             {
@@ -137,7 +144,7 @@ fn axis(channel: &str, axis: &Axis, range: &Range, most: usize) -> (Value, [Valu
         "type": "quantitative",
         "scale": { "type": kind, "domain": [range.low, range.high], "nice": false, "zero": false },
         "axis": {
-            "title": axis.label,
+            "title": font::wrapped(&axis.label, TITLE_SIZE, TITLE_ROOM),
             "values": values,
             "labelExpr": format!("{channel}Labels[indexof({channel}Ticks, datum.value)]"),
             "labelOverlap": "greedy",

@@ -33,7 +33,10 @@
   function written(value) {
     if (value === 0) return '0';
     const [mantissa, exponent] = value.toExponential(5).split('e').map(Number);
-    if (exponent >= -3 && exponent < 6) return String(Number(value.toPrecision(6))).replace('-', '−');
+    if (exponent >= -3 && exponent < 6) {
+      const digits = String(Number(value.toPrecision(6))).replace('-', '−');
+      return exponent < 4 ? digits : digits.replace(/(\d+)(\d{3})/, '$1\u202f$2');
+    }
     const power = '10' + String(exponent).split('').map(sign => raised[sign]).join('');
     return mantissa === 1 ? power : String(mantissa).replace('-', '−') + '×' + power;
   }
@@ -49,8 +52,13 @@
       return;
     }
     const axes = drawing.specification.layer[0].encoding;
-    const lines = [[axes.x.axis.title || 'x', written(datum.x)], [axes.y.axis.title || 'y', written(datum.y)]];
-    if (datum.low !== undefined) lines.push(['interval', written(datum.low) + ' … ' + written(datum.high)]);
+    const lines = [
+      [axes.x.axis.title.join(' ') || 'x', written(datum.x)], [axes.y.axis.title.join(' ') || 'y', written(datum.y)]
+    ];
+    if (datum.ends) {
+      const [low, high] = datum.ends;
+      lines.push(['interval', (low === null ? '−∞' : written(low)) + ' … ' + (high === null ? '∞' : written(high))]);
+    }
     tooltip.replaceChildren();
     const name = document.createElement('strong');
     name.textContent = drawing.series[datum.series].name;
@@ -72,7 +80,9 @@
   }
 
   // Figures.
-  function rows(series) {
+  function rows(series, [bottom, top]) {
+    // An interval may reach beyond the axis: it is drawn to the edge, and told in full.
+    const inside = (end, infinite) => Math.min(top, Math.max(bottom, end === null ? infinite : end));
     const all = [];
     series.forEach((one, index) => {
       let run = 0;
@@ -81,7 +91,11 @@
         segment.forEach(([x, y, low, high], order) => {
           if (low === undefined) run += 1;
           const row = { series: index, colour: one.colour, mark: one.mark, segment: number, run, order, x, y };
-          if (low !== undefined) Object.assign(row, { low, high });
+          if (low !== undefined) {
+            row.low = inside(low, -Infinity);
+            row.high = inside(high, Infinity);
+            row.ends = [low, high];
+          }
           if (segment.length === 1) row.lone = true;
           all.push(row);
         });
@@ -97,12 +111,14 @@
     const quiet = style.getPropertyValue('--quiet').trim();
     const font = style.getPropertyValue('--sans').trim();
     return {
+      // The page describes the figure in words; a description of every mark would bury them.
+      aria: false,
       background: 'transparent',
       font,
       view: { stroke: null },
       axis: {
         labelColor: ink, titleColor: ink, gridColor: faint, domainColor: quiet, tickColor: quiet,
-        labelFontSize: 12, titleFontSize: 13, titleFontWeight: 500, titlePadding: 10, labelPadding: 4
+        labelFontSize: 12, titleFontSize: 13, titleFontWeight: 500, titlePadding: 10, labelPadding: 4, labelFlush: false
       },
       range: { category: page.palettes[isDark() ? 'dark' : 'light'] }
     };
@@ -116,7 +132,7 @@
     const drawing = page.figures[figure.dataset.figure];
     if (!drawing || !window.vega) return;
     const chart = figure.querySelector('.chart');
-    const values = rows(drawing.series);
+    const values = rows(drawing.series, drawing.specification.layer[0].encoding.y.scale.domain);
     const specification = Object.assign({}, drawing.specification, { data: { values } });
     try {
       const compiled = vegaLite.compile(specification, { config: theme(), logger: vega.logger(vega.Error) }).spec;
@@ -141,8 +157,15 @@
       console.error(failure);
     }
   }
-  function drawAll() {
-    for (const figure of document.querySelectorAll('figure')) draw(figure);
+  // One after the other, with a breath between, so that the page can be read and scrolled meanwhile.
+  let round = 0;
+  async function drawAll() {
+    const mine = ++round;
+    for (const figure of document.querySelectorAll('figure')) {
+      await new Promise(resolve => setTimeout(resolve));
+      if (mine !== round) return;
+      await draw(figure);
+    }
   }
 
   for (const entry of document.querySelectorAll('.legend button')) {
