@@ -144,7 +144,7 @@ impl Plan for Path {
     /// One unit per prompt, and one per law for what is expected.
     fn units(&self) -> Vec<Unit> {
         let longest = self.lengths.last().map_or(1.0, |length| length.as_f64());
-        let per_token = 8e-9 * self.head.token_dimension() as f64 + 4e-9 * self.queries.len() as f64;
+        let per_token = 25e-9 * self.head.token_dimension() as f64 + 8e-9 * self.queries.len() as f64;
         let mut units = Vec::new();
         for case in &self.cases {
             let label = format!("{}, σ = {}", case.name, case.sigma);

@@ -213,7 +213,7 @@ fn exact_cost(tokens: &Law, average: QueryAverage, lengths: usize) -> f64 {
     let queries = f64::from(average.directions) * f64::from(average.randomisations);
     let dimension = tokens.dimension() as f64;
     if components == 1 {
-        0.05 + 2e-5 * queries + 0.01 * lengths as f64
+        0.2 + 5e-5 * queries + 0.02 * lengths as f64
     } else {
         let per_query = 1e-3 * components as f64 * (1.0 + 0.2 * dimension.powi(4) / 16.0);
         per_query * queries * 40.0
@@ -230,7 +230,7 @@ impl Work {
         let queries = f64::from(options.queries.max(20));
         let dimension = dimension as f64;
         let order = if options.score_gradient { 1.0 + 0.5 * dimension } else { 1.0 };
-        let per_token = 6e-9 * dimension + 1.2e-9 * queries * (1.0 + 0.3 * dimension) * order;
+        let per_token = 20e-9 * dimension + 3e-9 * queries * (1.0 + 0.2 * dimension) * order;
         let per_trial = longest * per_token + 2e-6 * queries * simulation.lengths().len() as f64;
         let units = simulation.units();
         let per_unit = per_trial * f64::from(options.trials) / f64::from(units.max(1));
