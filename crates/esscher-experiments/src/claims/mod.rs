@@ -3,6 +3,14 @@
 //! Add a claim: a file here with a `pub(super) const CLAIM: Claim`, a folder in `experiments/` with its specifications, and
 //! its line in [`claims`].
 
+mod almost_sure;
+mod bound;
+mod evidence;
+mod gaussian_lemma;
+mod gradient_concentration;
+mod output_concentration;
+mod rate_exponent;
+
 use crate::{Planned, Settings};
 use esscher_lab::specification::Mistake;
 use esscher_lab::{Failure, Table};
@@ -91,5 +99,11 @@ impl Claim {
 
 /// All claims, in the order of the paper.
 pub fn claims() -> &'static [Claim] {
-    &[]
+    &[
+        gaussian_lemma::CLAIM,
+        almost_sure::CLAIM,
+        output_concentration::CLAIM,
+        gradient_concentration::CLAIM,
+        rate_exponent::CLAIM,
+    ]
 }

@@ -2,6 +2,11 @@
 //!
 //! Add a kind: a file here that implements [`Plan`] and has a `pub(super) const KIND: Kind`, and its line in [`kinds`].
 
+pub(crate) mod concentration;
+pub(crate) mod estimate;
+pub(crate) mod linearity;
+pub(crate) mod path;
+
 use esscher_core::Monitor;
 use esscher_core::numerics::InstructionSet;
 use esscher_lab::specification::{Mistake, Section};
@@ -18,6 +23,7 @@ pub struct Kind {
     /// A specification that runs within seconds: documentation, tests and the seed of fuzzing.
     pub example: &'static str,
     /// Reads the keys of this kind (`kind`, `title` and `seed` are read already).
+    #[allow(clippy::type_complexity)] // a name for this type would say less than the type
     pub read: fn(&mut Section, seed: u64, InstructionSet) -> Result<Box<dyn Plan>, Mistake>,
 }
 
@@ -47,5 +53,5 @@ pub trait Plan: Send + Sync {
 
 /// All kinds, in the order of the guide.
 pub fn kinds() -> &'static [Kind] {
-    &[]
+    &[linearity::KIND, path::KIND, concentration::KIND]
 }
