@@ -6,6 +6,7 @@
 mod catalogue;
 mod claims;
 mod kinds;
+mod measured;
 mod planned;
 pub mod reading;
 

@@ -2,6 +2,14 @@
 //!
 //! Add a kind: a file here that implements [`Plan`] and has a `pub(super) const KIND: Kind`, and its line in [`kinds`].
 
+mod horizon;
+mod layers;
+mod regression;
+mod valley;
+
+pub(crate) use horizon::{HorizonRecord, figure as horizon_figure, records as horizons, table as horizon_table};
+pub(crate) use regression::{Record, curves, lines, records as trajectories, time_axis};
+
 use esscher_core::Monitor;
 use esscher_core::numerics::InstructionSet;
 use esscher_lab::specification::{Mistake, Section};
@@ -47,5 +55,5 @@ pub trait Plan: Send + Sync {
 
 /// All kinds, in the order of the guide.
 pub fn kinds() -> &'static [Kind] {
-    &[]
+    &[regression::KIND, horizon::KIND, layers::KIND]
 }
