@@ -175,7 +175,7 @@ fn excess_at_limit(
     // As the search: the limit of a flow at finite length does not remember its steps.
     let options = FlowOptions {
         end_time: 1e15,
-        stationary: (1e-4 * excess / length.as_f64().max(1.0)).clamp(1e-12, 1e-8),
+        stationary: (1e-4 * excess).min(1e-8),
         rows: 1,
         tolerance: 1e-5,
         largest: 1e6,

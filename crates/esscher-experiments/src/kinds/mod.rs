@@ -2,11 +2,13 @@
 //!
 //! Add a kind: a file here that implements [`Plan`] and has a `pub(super) const KIND: Kind`, and its line in [`kinds`].
 
+mod authors;
 mod horizon;
 mod layers;
 mod regression;
 mod valley;
 
+pub(crate) use authors::{AuthorsRecord, figure as authors_figure, records as authors_errors, table as authors_table};
 pub(crate) use horizon::{HorizonRecord, figure as horizon_figure, records as horizons, table as horizon_table};
 pub(crate) use regression::{Record, curves, lines, records as trajectories, time_axis};
 
@@ -55,5 +57,5 @@ pub trait Plan: Send + Sync {
 
 /// All kinds, in the order of the guide.
 pub fn kinds() -> &'static [Kind] {
-    &[regression::KIND, horizon::KIND, layers::KIND]
+    &[regression::KIND, horizon::KIND, authors::KIND, layers::KIND]
 }
