@@ -3,6 +3,14 @@
 //! Add a claim: a file here with a `pub(super) const CLAIM: Claim`, a folder in `experiments/` with its specifications, and
 //! its line in [`claims`].
 
+mod authors_experiment;
+mod finite_prompt_drift;
+mod in_context_noise_floor;
+mod linear_attention_transfer;
+mod regression;
+mod training_stability;
+mod training_stability_sub_gaussian;
+
 use crate::{Planned, Settings};
 use esscher_lab::specification::Mistake;
 use esscher_lab::{Failure, Table};
@@ -91,5 +99,12 @@ impl Claim {
 
 /// All claims, in the order of the paper.
 pub fn claims() -> &'static [Claim] {
-    &[]
+    &[
+        training_stability::CLAIM,
+        training_stability_sub_gaussian::CLAIM,
+        in_context_noise_floor::CLAIM,
+        linear_attention_transfer::CLAIM,
+        finite_prompt_drift::CLAIM,
+        authors_experiment::CLAIM,
+    ]
 }

@@ -49,24 +49,22 @@ struct Authors {
     jobs: Vec<(PromptLength, Part)>,
 }
 
-fn read(
-    section: &mut Section,
-    seed: u64,
-    instruction_set: InstructionSet,
-) -> Result<Box<dyn Plan>, Mistake> {
+fn read(section: &mut Section, seed: u64, instruction_set: InstructionSet) -> Result<Box<dyn Plan>, Mistake> {
     let covariances =
         [("isotropic", AuthorsCovariance::Isotropic), ("toeplitz", AuthorsCovariance::Toeplitz)];
     let covariance = section.choice("covariance", &covariances, Some("isotropic"))?;
     let covariance_bug = section.truth("covariance_bug", Some(false))?;
     if covariance_bug && covariance == AuthorsCovariance::Isotropic {
-        let message = "it is a treatment of the Toeplitz covariance and has no effect on isotropic covariates";
+        let message =
+            "it is a treatment of the Toeplitz covariance and has no effect on isotropic covariates";
         return Err(section.mistake("covariance_bug", message));
     }
     let lengths = reading::lengths(section, "lengths")?;
     if let Some(longest) = lengths.last()
         && longest.get() > 100_000
     {
-        return Err(section.mistake("lengths", format!("prompts are drawn: expected at most 100000, found {longest}")));
+        return Err(section
+            .mistake("lengths", format!("prompts are drawn: expected at most 100000, found {longest}")));
     }
     let steps = section.integer("steps", 1..=10_000_000, Some(3_000))? as u32;
     let rate = section.real("rate", Bounds::Between(1e-9, 10.0), Some(1e-3))?;
@@ -91,8 +89,7 @@ fn read(
     let experiment = section.accept("lengths", made)?;
     let parts =
         [Part::Trained(AttentionKind::Softmax), Part::Trained(AttentionKind::Linear), Part::Reference];
-    let jobs =
-        lengths.iter().flat_map(|length| parts.map(|part| (*length, part))).collect();
+    let jobs = lengths.iter().flat_map(|length| parts.map(|part| (*length, part))).collect();
     Ok(Box::new(Authors { experiment, bayes_trials, jobs }))
 }
 
@@ -170,11 +167,7 @@ impl Plan for Authors {
             id: "authors".to_string(),
             title: "Error against prompt length".to_string(),
             verdict: None,
-            blocks: vec![
-                Block::Prose(prose),
-                Block::Table(table(&records)),
-                Block::Figure(figure(&records)),
-            ],
+            blocks: vec![Block::Prose(prose), Block::Table(table(&records)), Block::Figure(figure(&records))],
         }])
     }
 }
@@ -251,8 +244,12 @@ struct Rows {
 
 impl Rows {
     fn push(&mut self, quantity: &str, number: Measured) -> Result<(), TableError> {
-        let head: [Value; 4] =
-            [(self.length.get() as i64).into(), self.model.into(), quantity.into(), self.ending.as_str().into()];
+        let head: [Value; 4] = [
+            (self.length.get() as i64).into(),
+            self.model.into(),
+            quantity.into(),
+            self.ending.as_str().into(),
+        ];
         self.table.push(head.into_iter().chain(number.values()))
     }
 }
@@ -313,7 +310,8 @@ pub(crate) fn table(records: &[AuthorsRecord]) -> DataTable {
     columns.extend(shown.iter().map(|(_, _, title)| title.to_string()));
     DataTable {
         id: "errors".to_string(),
-        caption: "Mean squared errors with one standard error, or the bound where a number is exact.".to_string(),
+        caption: "Mean squared errors with one standard error, or the bound where a number is exact."
+            .to_string(),
         columns,
         rows,
     }

@@ -128,7 +128,11 @@ impl Plan for Horizon {
             }
         }
         let (_, coefficient) = valley::lowest_point(&spectral)?;
-        push(None, "first-order-horizon", Measured::exact(coefficient / excess, 1e-9 * coefficient / excess))?;
+        push(
+            None,
+            "first-order-horizon",
+            Measured::exact(coefficient / excess, 1e-9 * coefficient / excess),
+        )?;
         push(None, "noise-floor", Measured::exact(task.noise_floor(), 0.0))?;
         Ok(Some(table))
     }

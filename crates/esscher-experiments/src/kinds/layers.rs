@@ -3,9 +3,7 @@
 use super::{Kind, Plan};
 use crate::measured::{Measured, NUMBER};
 use crate::reading::square;
-use esscher_core::layers::{
-    AtCollapse, Flow, FlowOptions, FlowStop, Layer, depth, exact_softmax_flow, flow,
-};
+use esscher_core::layers::{AtCollapse, Flow, FlowOptions, FlowStop, Layer, depth, exact_softmax_flow, flow};
 use esscher_core::measure::Gaussian;
 use esscher_core::numerics::InstructionSet;
 use esscher_core::numerics::linalg::{self, SymmetricEigen};
@@ -147,7 +145,8 @@ impl Plan for Layers {
     }
 
     fn run_unit(&self, unit: usize, monitor: &dyn Monitor) -> Result<Option<Table>, Failure> {
-        let (name, attention) = *self.attentions.get(unit).ok_or_else(|| format!("there is no unit {unit}"))?;
+        let (name, attention) =
+            *self.attentions.get(unit).ok_or_else(|| format!("there is no unit {unit}"))?;
         let layer = self.layer(attention)?;
         match self.depth {
             Depth::Stack { layers, step_size } => {
@@ -421,6 +420,11 @@ fn section_of(name: &str, records: &[Record], depth: &Depth) -> esscher_report::
         id: format!("layers-{name}"),
         title: format!("Residual {name} attention"),
         verdict: None,
-        blocks: vec![Block::Prose(prose), Block::Table(table), Block::Figure(eigenvalues), Block::Figure(means)],
+        blocks: vec![
+            Block::Prose(prose),
+            Block::Table(table),
+            Block::Figure(eigenvalues),
+            Block::Figure(means),
+        ],
     }
 }

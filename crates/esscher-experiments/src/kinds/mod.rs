@@ -8,8 +8,12 @@ mod layers;
 mod regression;
 mod valley;
 
-pub(crate) use authors::{AuthorsRecord, figure as authors_figure, records as authors_errors, table as authors_table};
-pub(crate) use horizon::{HorizonRecord, figure as horizon_figure, records as horizons, table as horizon_table};
+pub(crate) use authors::{
+    AuthorsRecord, figure as authors_figure, records as authors_errors, table as authors_table,
+};
+pub(crate) use horizon::{
+    HorizonRecord, figure as horizon_figure, records as horizons, table as horizon_table,
+};
 pub(crate) use regression::{Record, curves, lines, records as trajectories, time_axis};
 
 use esscher_core::Monitor;

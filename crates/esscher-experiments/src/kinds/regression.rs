@@ -4,6 +4,7 @@
 use super::{Kind, Plan, valley};
 use crate::measured::{Class, Measured, NUMBER, figures, length_name};
 use crate::reading::{self, COVARIATES, Covariates, InitialScale};
+use esscher_core::Monitor;
 use esscher_core::measure::Law;
 use esscher_core::numerics::linalg;
 use esscher_core::numerics::statistics::Summary;
@@ -13,7 +14,6 @@ use esscher_core::regression::{
     LinearAttention, LinearRegression, Method, Response, SpectralLandscape, SpectralTask, Trajectory,
     flow_through,
 };
-use esscher_core::Monitor;
 use esscher_lab::specification::{Bounds, Mistake, Section};
 use esscher_lab::{Column, Failure, Row, Table, TableError, Unit, Value};
 use esscher_report::{Axis, Block as DocumentBlock, Cell, DataTable, Figure, Mark, Point, Scale, Series};
@@ -108,7 +108,9 @@ fn read(
     let lengths = match (needs_lengths, section.form("lengths")) {
         (true, _) => reading::lengths(section, "lengths")?,
         (false, Some(_)) => {
-            return Err(section.mistake("lengths", "the infinite prompt alone is asked for: it has no length"));
+            return Err(
+                section.mistake("lengths", "the infinite prompt alone is asked for: it has no length")
+            );
         }
         (false, None) => Vec::new(),
     };
@@ -153,16 +155,21 @@ fn read(
         }
     }
     let times = (1..=rows)
-        .map(|row| {
-            if row == rows { end_time } else { (row as f64 / rows as f64 * end_time.ln_1p()).exp_m1() }
-        })
+        .map(
+            |row| {
+                if row == rows { end_time } else { (row as f64 / rows as f64 * end_time.ln_1p()).exp_m1() }
+            },
+        )
         .collect();
     let mut jobs = Vec::new();
     for &covariates in &covariates {
         for task in 0..tasks.len() {
             for &model in &models {
-                let lengths: Vec<Option<PromptLength>> =
-                    if model == Model::Infinite { vec![None] } else { lengths.iter().copied().map(Some).collect() };
+                let lengths: Vec<Option<PromptLength>> = if model == Model::Infinite {
+                    vec![None]
+                } else {
+                    lengths.iter().copied().map(Some).collect()
+                };
                 for length in lengths {
                     let draws: Vec<Option<u32>> = match covariates {
                         Covariates::Gaussian => vec![None],
@@ -259,7 +266,8 @@ impl Regression {
         let drifts = matches!(job.model, Model::Softmax | Model::OppositeHeads);
         let landscape = SpectralLandscape { task: spectral.clone(), response };
         let fine = self.options(drifts, 1.0);
-        let Some(trajectory) = finished(flow_through(&landscape, &start, &self.times, &fine, monitor)?) else {
+        let Some(trajectory) = finished(flow_through(&landscape, &start, &self.times, &fine, monitor)?)
+        else {
             return Ok(None);
         };
         // The same with looser steps: the difference bounds the error of the finer one.
@@ -282,7 +290,9 @@ impl Regression {
         let (entries, gain) = spectral.infinite_limit(balance)?;
         let limit: Vec<f64> = entries.into_iter().chain([gain]).collect();
         let own_limit = match job.model {
-            Model::Infinite => Some(LinearAttention::new(task, ContextLength::Infinite)?.flow_limit(balance)?),
+            Model::Infinite => {
+                Some(LinearAttention::new(task, ContextLength::Infinite)?.flow_limit(balance)?)
+            }
             Model::Linear => match job.length {
                 Some(length) => Some(LinearAttention::new(task, length)?.flow_limit(balance)?),
                 None => None,
@@ -329,7 +339,9 @@ impl Regression {
             if let Some(distance) = own_distance(row)? {
                 rows.push(row.time, "distance-to-own-limit", Measured::exact(distance, step_error))?;
             }
-            if let Some(predicted) = predicted.as_ref().and_then(|predicted| predicted.get(index.wrapping_sub(1))) {
+            if let Some(predicted) =
+                predicted.as_ref().and_then(|predicted| predicted.get(index.wrapping_sub(1)))
+            {
                 rows.push(row.time, "predicted-gain", Measured::exact(*predicted, 1e-6 * predicted.abs()))?;
             }
         }
@@ -349,12 +361,21 @@ impl Regression {
         if job.model == Model::Softmax {
             let (gain, coefficient) = valley::lowest_point(&spectral)?;
             rows.push(last.time, "first-order-gain", Measured::exact(gain, 1e-6 * gain))?;
-            rows.push(last.time, "first-order-coefficient", Measured::exact(coefficient, 1e-9 * coefficient))?;
+            rows.push(
+                last.time,
+                "first-order-coefficient",
+                Measured::exact(coefficient, 1e-9 * coefficient),
+            )?;
         }
-        let context = job.length.filter(|_| job.model == Model::Linear).map_or(ContextLength::Infinite, Into::into);
+        let context =
+            job.length.filter(|_| job.model == Model::Linear).map_or(ContextLength::Infinite, Into::into);
         let bounds = LinearAttention::new(task, context)?.initial_scale(scale)?;
         rows.push(0.0, "paper-bound", Measured::exact(bounds.paper_bound, 1e-12 * bounds.paper_bound))?;
-        rows.push(0.0, "sufficient-bound", Measured::exact(bounds.sufficient_bound, 1e-12 * bounds.sufficient_bound))?;
+        rows.push(
+            0.0,
+            "sufficient-bound",
+            Measured::exact(bounds.sufficient_bound, 1e-12 * bounds.sufficient_bound),
+        )?;
         Ok(Some(rows.table))
     }
 
@@ -366,8 +387,7 @@ impl Regression {
         // All lengths share their draws, whose queries and prefixes make distances far better known than flows.
         let longest = self.longest.unwrap_or(PromptLength::MIN);
         let seed = self.seed.wrapping_add(u64::from(draw));
-        let draws =
-            DrawnCovariates::new(law, task.noise(), task.prior_scale(), self.prompts, longest, seed)?;
+        let draws = DrawnCovariates::new(law, task.noise(), task.prior_scale(), self.prompts, longest, seed)?;
         let dimension = task.dimension();
         let block = Block::initial(linalg::identity(dimension).as_ref(), scale)?;
         let start = BlockLandscape::parameters(&block);
@@ -378,7 +398,8 @@ impl Regression {
             stationary: self.stationary,
             ..FlowOptions::default()
         };
-        let Some(trajectory) = finished(flow_through(&landscape, &start, &self.times, &options, monitor)?) else {
+        let Some(trajectory) = finished(flow_through(&landscape, &start, &self.times, &options, monitor)?)
+        else {
             return Ok(None);
         };
         let times: Vec<f64> = trajectory.rows[1..].iter().map(|row| row.time).collect();
@@ -633,7 +654,8 @@ fn sections(plan: &Regression, result: &Table) -> Result<Vec<esscher_report::Sec
     for covariates in &plan.covariates {
         for task in &plan.tasks {
             let dimension = task.dimension() as i64;
-            let here = |record: &Record| record.covariates == covariates.name() && record.dimension == dimension;
+            let here =
+                |record: &Record| record.covariates == covariates.name() && record.dimension == dimension;
             let id = format!("{}-{dimension}", covariates.name());
             let scale = records.iter().find(|record| here(record)).map_or(0.0, |record| record.initial_scale);
             let (spectral, _) = SpectralTask::new(task)?;
@@ -653,20 +675,22 @@ fn sections(plan: &Regression, result: &Table) -> Result<Vec<esscher_report::Sec
                 }
                 _ => "Covariates are drawn: errors are standard errors over independent sets of draws.",
             };
-            let mut blocks = vec![DocumentBlock::Prose(prose), DocumentBlock::Table(ends(&id, &records, here))];
-            let figure = |id: String, title: &str, quantity: &str, label: &str, scale: Scale, caption: &str| {
-                let series = lines(&curves(&records, quantity, here));
-                (!series.is_empty()).then(|| {
-                    DocumentBlock::Figure(Figure {
-                        id,
-                        title: title.to_string(),
-                        caption: caption.to_string(),
-                        x: time_axis(),
-                        y: Axis { label: label.to_string(), scale },
-                        series,
+            let mut blocks =
+                vec![DocumentBlock::Prose(prose), DocumentBlock::Table(ends(&id, &records, here))];
+            let figure =
+                |id: String, title: &str, quantity: &str, label: &str, scale: Scale, caption: &str| {
+                    let series = lines(&curves(&records, quantity, here));
+                    (!series.is_empty()).then(|| {
+                        DocumentBlock::Figure(Figure {
+                            id,
+                            title: title.to_string(),
+                            caption: caption.to_string(),
+                            x: time_axis(),
+                            y: Axis { label: label.to_string(), scale },
+                            series,
+                        })
                     })
-                })
-            };
+                };
             blocks.extend(figure(
                 format!("risk-{id}"),
                 "Risk during training",
@@ -701,7 +725,10 @@ fn sections(plan: &Regression, result: &Table) -> Result<Vec<esscher_report::Sec
                             name: format!("{name}, theory"),
                             mark: Mark::Dashed,
                             colour: measured.colour,
-                            points: curve.iter().map(|record| Point::new(record.time, record.number.value)).collect(),
+                            points: curve
+                                .iter()
+                                .map(|record| Point::new(record.time, record.number.value))
+                                .collect(),
                         })
                     })
                     .collect();
@@ -751,7 +778,8 @@ fn ends(id: &str, records: &[Record], here: impl Fn(&Record) -> bool) -> DataTab
         .map(|(name, first)| {
             let mut cells = vec![Cell::Text(name.clone())];
             for (quantity, _) in shown {
-                let last = mine.iter().rev().find(|record| record.quantity == quantity && record.curve() == name);
+                let last =
+                    mine.iter().rev().find(|record| record.quantity == quantity && record.curve() == name);
                 cells.push(last.map_or(Cell::Missing, |record| record.number.cell()));
             }
             cells.push(Cell::Text(first.number.class.name().to_string()));

@@ -54,14 +54,8 @@ pub(super) fn drift(
     };
     let settings = dormand_prince::Settings::default();
     let state = dormand_prince::init(&settings, &mut slow, 0.0, &[gain])?;
-    let solution = dormand_prince::integrate(
-        &settings,
-        &mut slow,
-        state,
-        times,
-        monitor,
-        dormand_prince::unobserved,
-    )?;
+    let solution =
+        dormand_prince::integrate(&settings, &mut slow, state, times, monitor, dormand_prince::unobserved)?;
     Ok((solution.values.len() == times.len())
         .then(|| solution.values.into_iter().map(|value| value[0]).collect()))
 }

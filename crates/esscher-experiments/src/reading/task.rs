@@ -97,8 +97,10 @@ pub fn tasks(table: &mut Section) -> Result<Vec<LinearRegression>, Mistake> {
         Shape::Spiked => {
             let dimensions = dimensions(table)?;
             let strength = table.real("strength", Bounds::Between(-0.999, 1e6), Some(1.0))?;
-            let made: Result<Vec<_>, _> =
-                dimensions.into_iter().map(|dimension| LinearRegression::spiked(dimension, strength)).collect();
+            let made: Result<Vec<_>, _> = dimensions
+                .into_iter()
+                .map(|dimension| LinearRegression::spiked(dimension, strength))
+                .collect();
             table.accept("strength", made)?
         }
         Shape::Eigenvalues => {
@@ -166,8 +168,10 @@ impl InitialScale {
 /// Both, or numbers that are not positive.
 pub fn initial_scale(section: &mut Section) -> Result<InitialScale, Mistake> {
     match (section.form("initial_scale"), section.form("initial_fraction")) {
-        (Some(_), Some(_)) => Err(section
-            .mistake("initial_fraction", "an `initial_scale` is given as well; give one of the two")),
+        (Some(_), Some(_)) => {
+            Err(section
+                .mistake("initial_fraction", "an `initial_scale` is given as well; give one of the two"))
+        }
         (Some(_), None) => {
             section.real("initial_scale", Bounds::Between(1e-6, 1e3), None).map(InitialScale::Absolute)
         }
