@@ -7,6 +7,7 @@ mod catalogue;
 mod claims;
 mod document;
 mod kinds;
+mod measured;
 mod planned;
 pub mod reading;
 

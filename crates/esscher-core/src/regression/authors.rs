@@ -325,6 +325,30 @@ impl AuthorsExperiment {
         Ok(Completion::Finished)
     }
 
+    /// Trains and tests one layer at one length, from its start; none if the monitor stopped it.
+    ///
+    /// The same bits as [`Self::run`], for those who split the experiment.
+    ///
+    /// # Errors
+    /// A length of zero or one too long to store.
+    pub fn train(
+        &self,
+        length: usize,
+        kind: AttentionKind,
+        monitor: &dyn Monitor,
+    ) -> Result<Option<TrainedLayer>> {
+        super::tasks::check_prompt(DIMENSION, length)?;
+        let descent = self.descent(length, kind, self.options.steps)?;
+        let run = descent.run(descent.start(), monitor)?;
+        if matches!(run.stop, DescentStop::Stopped { .. }) {
+            return Ok(None);
+        }
+        let layer = descent.layer(&run.state)?;
+        let Some(test_error) = self.test(length, layer.clone(), monitor)? else { return Ok(None) };
+        let Some(head) = layer.effective_heads()?.pop() else { return Ok(None) };
+        Ok(Some(TrainedLayer { layer, head, stop: run.stop, test_error }))
+    }
+
     /// The finished lengths, in order.
     ///
     /// # Errors

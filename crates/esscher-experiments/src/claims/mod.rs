@@ -4,12 +4,19 @@
 //! its line in [`claims`].
 
 mod almost_sure;
+mod authors_experiment;
 mod bound;
 mod evidence;
+mod finite_prompt_drift;
 mod gaussian_lemma;
 mod gradient_concentration;
+mod in_context_noise_floor;
+mod linear_attention_transfer;
 mod output_concentration;
 mod rate_exponent;
+mod regression;
+mod training_stability;
+mod training_stability_sub_gaussian;
 
 use crate::{Planned, Settings};
 use esscher_lab::specification::Mistake;
@@ -105,5 +112,11 @@ pub fn claims() -> &'static [Claim] {
         output_concentration::CLAIM,
         gradient_concentration::CLAIM,
         rate_exponent::CLAIM,
+        training_stability::CLAIM,
+        training_stability_sub_gaussian::CLAIM,
+        in_context_noise_floor::CLAIM,
+        linear_attention_transfer::CLAIM,
+        finite_prompt_drift::CLAIM,
+        authors_experiment::CLAIM,
     ]
 }

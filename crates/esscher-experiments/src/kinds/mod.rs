@@ -2,10 +2,23 @@
 //!
 //! Add a kind: a file here that implements [`Plan`] and has a `pub(super) const KIND: Kind`, and its line in [`kinds`].
 
+mod authors;
 pub(crate) mod concentration;
 pub(crate) mod estimate;
+mod horizon;
+mod layers;
 pub(crate) mod linearity;
 pub(crate) mod path;
+mod regression;
+mod valley;
+
+pub(crate) use authors::{
+    AuthorsRecord, figure as authors_figure, records as authors_errors, table as authors_table,
+};
+pub(crate) use horizon::{
+    HorizonRecord, figure as horizon_figure, records as horizons, table as horizon_table,
+};
+pub(crate) use regression::{Record, curves, lines, records as trajectories, time_axis};
 
 use esscher_core::Monitor;
 use esscher_core::numerics::InstructionSet;
@@ -53,5 +66,13 @@ pub trait Plan: Send + Sync {
 
 /// All kinds, in the order of the guide.
 pub fn kinds() -> &'static [Kind] {
-    &[linearity::KIND, path::KIND, concentration::KIND]
+    &[
+        linearity::KIND,
+        path::KIND,
+        concentration::KIND,
+        regression::KIND,
+        horizon::KIND,
+        authors::KIND,
+        layers::KIND,
+    ]
 }

@@ -1,0 +1,84 @@
+//! Claim: gradient flow at finite length ends within ε of the noise floor once prompts are long enough.
+
+use super::{Claim, Judgement, regression};
+use crate::kinds::{HorizonRecord, horizon_figure, horizon_table, horizons};
+use crate::measured::figures;
+use esscher_lab::{Failure, Table};
+use esscher_report::Block;
+
+pub(super) const CLAIM: Claim = Claim {
+    name: "in-context-noise-floor",
+    title: "Training reaches the noise floor in context",
+    statement: "For every ε there is a length L(ε) such that gradient flow from a proper initialisation, at any length from there on, \
+                ends with a risk of at most that of the best predictor on the infinite prompt, the noise floor, plus ε.",
+    formula: r"\forall \varepsilon > 0\ \exists L(\varepsilon):\quad \lim_{t \to \infty} R_L(U_L(t), V_L(t)) \le R^* + \varepsilon \quad \text{for all } L \ge L(\varepsilon)",
+    citation: "Boursier and Boyer 2025 (arXiv 2512.11784), in-context linear regression.",
+    measurement: "The flow at finite length is followed until it stands still, with exact risks; L(ε) is the smallest length whose limit \
+                  is good enough, by bisection; limits are flowed again at multiples of it. Beside it the first-order \
+                  prediction: the smallest coefficient of 1/L along the valley of the infinite prompt, over ε.",
+    criterion: "For some dimension and ε no length up to 10¹² suffices, or the limit at L(ε) or at one of its multiples lies more than ε \
+                (and the error) above the floor, or a smaller ε needs a shorter prompt.",
+    quick: include_str!("../../../../experiments/in-context-noise-floor/quick.toml"),
+    full: include_str!("../../../../experiments/in-context-noise-floor/full.toml"),
+    judge,
+};
+
+fn judge(result: &Table) -> Result<Judgement, Failure> {
+    let rows = horizons(result)?;
+    if rows.is_empty() {
+        return Ok(regression::undecided("no horizon was asked for"));
+    }
+    let mut problems = Vec::new();
+    for row in &rows {
+        let HorizonRecord { dimension, excess, .. } = row;
+        let at = row.length.map_or(String::new(), |length| format!(" at L = {length}"));
+        match row.quantity.as_str() {
+            "noise-floor" if row.outcome.starts_with("beyond") => {
+                problems.push(format!("d = {dimension}, ε = {excess}: no length up to 10¹² suffices"));
+            }
+            "excess-risk" | "excess-risk-beyond" if row.number.value > excess + row.number.error() => {
+                problems.push(format!(
+                    "d = {dimension}, ε = {excess}: the excess{at} is {} ± {:.0e}",
+                    figures(row.number.value),
+                    row.number.error()
+                ));
+            }
+            "excess-risk-before" if row.number.value + row.number.error() <= *excess => {
+                problems.push(format!("d = {dimension}, ε = {excess}: a length before, {at}, suffices"));
+            }
+            _ => {}
+        }
+    }
+    let found: Vec<&HorizonRecord> = rows.iter().filter(|row| row.quantity == "horizon").collect();
+    let mut dimensions: Vec<i64> = found.iter().map(|row| row.dimension).collect();
+    dimensions.sort_unstable();
+    dimensions.dedup();
+    let mut sentences = Vec::new();
+    for dimension in dimensions {
+        let mut here: Vec<&&HorizonRecord> = found.iter().filter(|row| row.dimension == dimension).collect();
+        here.sort_by(|a, b| b.excess.total_cmp(&a.excess));
+        for pair in here.windows(2) {
+            if pair[1].length < pair[0].length {
+                problems.push(format!(
+                    "d = {dimension}: ε = {} needs fewer tokens than ε = {}",
+                    pair[1].excess, pair[0].excess
+                ));
+            }
+        }
+        let listed: Vec<String> = here
+            .iter()
+            .map(|row| format!("L({}) = {}", row.excess, row.length.unwrap_or_default()))
+            .collect();
+        sentences.push(format!("d = {dimension}: {}", listed.join(", ")));
+    }
+    let beyond = rows.iter().filter(|row| row.quantity == "excess-risk-beyond").count();
+    let tolerance = rows.iter().filter(|row| row.quantity == "excess-risk");
+    let tolerance = tolerance.map(|row| row.number.error()).fold(0.0, f64::max);
+    let reason = format!(
+        "Exact (excess risks to {tolerance:.0e} at most): {}. At {beyond} longer lengths the limit was flowed too; all lengths between are \
+         not, and the claim is about all.",
+        sentences.join("; ")
+    );
+    let evidence = vec![Block::Table(horizon_table(&rows)), Block::Figure(horizon_figure(&rows))];
+    Ok(regression::judged(problems, reason, evidence))
+}

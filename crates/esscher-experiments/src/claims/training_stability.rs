@@ -1,0 +1,198 @@
+//! Claim: training flows at finite length approach that of the infinite prompt on bounded times (Gaussian covariates).
+
+use super::{Claim, Judgement, regression};
+use crate::kinds::{Record, curves, lines, time_axis, trajectories};
+use crate::measured::{figures, length_name};
+use esscher_core::concentration::{Dependence, LocalSlope, RatePoint, local_slopes};
+use esscher_core::prompt::PromptLength;
+use esscher_lab::{Failure, Table};
+use esscher_report::{Axis, Block, Cell, DataTable, Figure, Mark, Point, Scale, Series};
+
+pub(super) const CLAIM: Claim = Claim {
+    name: "training-stability",
+    title: "Training at finite length follows the infinite prompt",
+    statement: "From the same start, the gradient flow at prompt length L stays close to that of the infinite prompt on every \
+                bounded time interval, the closer the longer the prompt.",
+    formula: r"\|\theta_L(t) - \theta_\infty(t)\| \le g(L)\, t\, e^{\beta t}, \qquad g(L) \to 0",
+    citation: "Boursier and Boyer 2025 (arXiv 2512.11784), stability of training.",
+    measurement: "In-context linear regression with Gaussian covariates, block form, from the paper's initialisation: the largest \
+                  distance of all parameters over the rows of [0, T], and the largest distance over t, which is g(L) \
+                  with β = 0. Exact risks and gradients at every length; the error is the change of a flow when its steps \
+                  are a hundred times looser.",
+    criterion: "In some dimension one of the two does not fall by more than its error from one length to the next, or its \
+                local rate at the longest lengths is below 0.1, so that it levels off.",
+    quick: include_str!("../../../../experiments/training-stability/quick.toml"),
+    full: include_str!("../../../../experiments/training-stability/full.toml"),
+    judge,
+};
+
+/// A fall slower than this is called levelling off.
+const LEVELS_OFF: f64 = 0.1;
+
+/// The largest of something over a flow, by length.
+struct Fall {
+    dimension: i64,
+    points: Vec<RatePoint>,
+    slopes: Vec<LocalSlope>,
+}
+
+fn judge(result: &Table) -> Result<Judgement, Failure> {
+    let records = trajectories(result)?;
+    let softmax: Vec<Record> = records
+        .into_iter()
+        .filter(|record| {
+            record.model == "softmax" && record.draw.is_none() && record.covariates == "gaussian"
+        })
+        .collect();
+    let dimensions = regression::dimensions(&softmax);
+    let mut problems = Vec::new();
+    let (mut distances, mut bounds) = (Vec::new(), Vec::new());
+    for dimension in dimensions {
+        let largest = |over_time: bool| -> Result<Option<Fall>, Failure> {
+            let mut points: Vec<RatePoint> = Vec::new();
+            for length in regression::lengths(&softmax, dimension) {
+                let here = softmax.iter().filter(|record| {
+                    record.dimension == dimension
+                        && record.length == Some(length)
+                        && record.quantity == "distance-to-infinite"
+                        && record.time > 0.0
+                });
+                let scaled = here.map(|record| {
+                    let scale = if over_time { record.time } else { 1.0 };
+                    (record.number.value / scale, record.number.error() / scale)
+                });
+                if let Some((value, absolute_error)) = scaled.max_by(|a, b| a.0.total_cmp(&b.0)) {
+                    points.push(RatePoint {
+                        length: PromptLength::new(length as u64)?,
+                        value,
+                        absolute_error,
+                    });
+                }
+            }
+            if points.len() < 2 || points.iter().any(|point| point.value <= 0.0) {
+                return Ok(None);
+            }
+            let slopes = local_slopes(&points, Dependence::Independent)?;
+            Ok(Some(Fall { dimension, points, slopes }))
+        };
+        let (Some(distance), Some(bound)) = (largest(false)?, largest(true)?) else {
+            return Ok(regression::undecided(
+                "fewer than two lengths have a positive distance to the infinite flow",
+            ));
+        };
+        for (name, fall) in [("the largest distance", &distance), ("g(L)", &bound)] {
+            for pair in fall.points.windows(2) {
+                let error = pair[0].absolute_error + pair[1].absolute_error;
+                if pair[0].value - pair[1].value <= error {
+                    problems.push(format!(
+                        "d = {dimension}: {name} does not fall from {} to {}",
+                        length_name(Some(pair[0].length.get() as i64)),
+                        length_name(Some(pair[1].length.get() as i64))
+                    ));
+                }
+            }
+            if let Some(last) = fall.slopes.last()
+                && last.slope < LEVELS_OFF
+            {
+                problems.push(format!("d = {dimension}: {name} levels off, local rate {:.3}", last.slope));
+            }
+        }
+        distances.push(distance);
+        bounds.push(bound);
+    }
+    if distances.is_empty() {
+        return Ok(regression::undecided("there is no softmax flow at finite length"));
+    }
+    let found: Vec<String> = distances
+        .iter()
+        .map(|fall| {
+            let (first, last) = (&fall.points[0], &fall.points[fall.points.len() - 1]);
+            let slopes: Vec<String> = fall.slopes.iter().map(|slope| format!("{:.2}", slope.slope)).collect();
+            format!(
+                "d = {}: from {} ± {:.0e} at {} to {} ± {:.0e} at {}, local rates {}",
+                fall.dimension,
+                figures(first.value),
+                first.absolute_error,
+                length_name(Some(first.length.get() as i64)),
+                figures(last.value),
+                last.absolute_error,
+                length_name(Some(last.length.get() as i64)),
+                slopes.join(", ")
+            )
+        })
+        .collect();
+    let reason = format!("Largest distance over the interval, exact: {}.", found.join("; "));
+    let mut evidence =
+        vec![Block::Table(table(&distances, &bounds)), Block::Figure(against_length(&distances))];
+    for fall in &distances {
+        let dimension = fall.dimension;
+        evidence.push(Block::Figure(Figure {
+            id: format!("stability-in-time-{dimension}"),
+            title: format!("Distance to the infinite flow, $d = {dimension}$"),
+            caption: "Exact; errors are below the width of the lines.".to_string(),
+            x: time_axis(),
+            y: Axis { label: "|θ_L(t) − θ_∞(t)|".to_string(), scale: Scale::Logarithmic },
+            series: lines(&curves(&softmax, "distance-to-infinite", |record| record.dimension == dimension)),
+        }));
+    }
+    Ok(regression::judged(problems, reason, evidence))
+}
+
+fn table(distances: &[Fall], bounds: &[Fall]) -> DataTable {
+    let mut rows = Vec::new();
+    for (distance, bound) in distances.iter().zip(bounds) {
+        for (index, (point, over_time)) in distance.points.iter().zip(&bound.points).enumerate() {
+            let slope = index.checked_sub(1).and_then(|index| distance.slopes.get(index));
+            rows.push(vec![
+                Cell::Integer(distance.dimension),
+                Cell::Integer(point.length.get() as i64),
+                Cell::Number { value: point.value, error: Some(point.absolute_error) },
+                Cell::Number { value: over_time.value, error: Some(over_time.absolute_error) },
+                slope.map_or(Cell::Missing, |slope| Cell::Number {
+                    value: slope.slope,
+                    error: Some(slope.standard_error),
+                }),
+                Cell::Text("exact".to_string()),
+            ]);
+        }
+    }
+    DataTable {
+        id: "stability".to_string(),
+        caption: "Largest distance between the flows over the interval, largest distance over time, and the local rate since the \
+                  length before."
+            .to_string(),
+        columns: ["d", "L", "largest distance", "largest distance over t", "local rate", "accuracy"]
+            .map(String::from)
+            .to_vec(),
+        rows,
+    }
+}
+
+fn against_length(distances: &[Fall]) -> Figure {
+    let mut series = Vec::new();
+    for (colour, fall) in distances.iter().enumerate() {
+        let points: Vec<Point> = fall
+            .points
+            .iter()
+            .map(|point| Point::with_error(point.length.as_f64(), point.value, point.absolute_error))
+            .collect();
+        let last = points[points.len() - 1];
+        let guide = points.iter().map(|point| Point::new(point.x, last.y * last.x / point.x)).collect();
+        series.push(Series { name: format!("d = {}", fall.dimension), mark: Mark::Dots, colour, points });
+        series.push(Series {
+            name: format!("d = {}, slope −1 through the last", fall.dimension),
+            mark: Mark::Dashed,
+            colour,
+            points: guide,
+        });
+    }
+    Figure {
+        id: "stability-in-length".to_string(),
+        title: "Largest distance between the flows".to_string(),
+        caption: "Dots: exact. Dashed: 1/L, the rate of the bias at a fixed tilt, through the last dot."
+            .to_string(),
+        x: Axis { label: "prompt length L".to_string(), scale: Scale::Logarithmic },
+        y: Axis { label: "sup over [0, T] of |θ_L − θ_∞|".to_string(), scale: Scale::Logarithmic },
+        series,
+    }
+}
