@@ -1,0 +1,257 @@
+//! Quick questions, errors, exit codes, completions and the manual page.
+
+mod common;
+
+use common::{refuse, run, succeed, texts};
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+
+fn json(folder: &Path, arguments: &[&str]) -> Value {
+    serde_json::from_str(&succeed(folder, arguments)).expect("one JSON value")
+}
+
+fn close(found: &Value, expected: f64) {
+    let found = found.as_f64().expect("a number");
+    assert!((found - expected).abs() <= 1e-9 * expected.abs().max(1.0), "{found} is not {expected}");
+}
+
+/// A .npy file of version 1 with this type and these bytes, as NumPy writes it.
+fn npy(descr: &str, fortran: bool, shape: &str, data: &[u8]) -> Vec<u8> {
+    let fortran = if fortran { "True" } else { "False" };
+    let mut header = format!("{{'descr': '{descr}', 'fortran_order': {fortran}, 'shape': {shape}, }}");
+    while (10 + header.len() + 1) % 64 != 0 {
+        header.push(' ');
+    }
+    header.push('\n');
+    let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
+    bytes.extend((header.len() as u16).to_le_bytes());
+    bytes.extend(header.as_bytes());
+    bytes.extend(data);
+    bytes
+}
+
+fn doubles(values: &[f64]) -> Vec<u8> {
+    values.iter().flat_map(|value| value.to_le_bytes()).collect()
+}
+
+/// Softmax attention on a prompt, written out.
+fn by_hand(tokens: &[[f64; 2]], query: [f64; 2]) -> [f64; 2] {
+    let weights: Vec<f64> =
+        tokens.iter().map(|token| (token[0] * query[0] + token[1] * query[1]).exp()).collect();
+    let total: f64 = weights.iter().sum();
+    let mean =
+        |index: usize| tokens.iter().zip(&weights).map(|(token, weight)| weight * token[index]).sum::<f64>();
+    [mean(0) / total, mean(1) / total]
+}
+
+const TOKENS: [[f64; 2]; 4] = [[0.1, 1.0], [-0.7, 0.2], [1.5, -0.3], [0.4, 0.4]];
+
+#[test]
+fn prompts_from_every_file_format_give_the_same_output() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path();
+    let flat: Vec<f64> = TOKENS.concat();
+    let columns: Vec<f64> = (0..2).flat_map(|j| TOKENS.iter().map(move |token| token[j])).collect();
+    let singles: Vec<u8> = flat.iter().flat_map(|value| (*value as f32).to_le_bytes()).collect();
+    fs::write(folder.join("c.npy"), npy("<f8", false, "(4, 2)", &doubles(&flat))).unwrap();
+    fs::write(folder.join("fortran.npy"), npy("<f8", true, "(4, 2)", &doubles(&columns))).unwrap();
+    fs::write(folder.join("single.npy"), npy("<f4", false, "(4, 2)", &singles)).unwrap();
+    let rows: Vec<String> = TOKENS.iter().map(|token| format!("{},{}", token[0], token[1])).collect();
+    fs::write(folder.join("plain.csv"), rows.join("\n")).unwrap();
+    fs::write(folder.join("headed.csv"), format!("x,y\n{}\n", rows.join("\n"))).unwrap();
+    fs::write(folder.join("tabs.tsv"), rows.join("\n").replace(',', "\t")).unwrap();
+    let expected = by_hand(&TOKENS, [0.5, -1.0]);
+    for (file, tolerance) in [
+        ("c.npy", 1e-12),
+        ("fortran.npy", 1e-12),
+        ("single.npy", 1e-6),
+        ("plain.csv", 1e-12),
+        ("headed.csv", 1e-12),
+        ("tabs.tsv", 1e-12),
+    ] {
+        let found = json(folder, &["attend", "--tokens", file, "--query", "0.5,-1", "--json"]);
+        for (index, expected) in expected.iter().enumerate() {
+            let found = found[0]["output"][index].as_f64().unwrap();
+            assert!((found - expected).abs() < tolerance, "{file}: {found} is not {expected}");
+        }
+    }
+    // Weights 1 / sum p^2, by hand.
+    let weights: Vec<f64> = TOKENS.iter().map(|token| (0.5 * token[0] - token[1]).exp()).collect();
+    let (sum, squares) = (weights.iter().sum::<f64>(), weights.iter().map(|w| w * w).sum::<f64>());
+    let found = json(folder, &["attend", "--tokens", "c.npy", "--query", "0.5,-1", "--json"]);
+    close(&found[0]["effective_tokens"], sum * sum / squares);
+}
+
+#[test]
+fn arrays_written_by_numpy_are_read() {
+    let place = tempfile::tempdir().unwrap();
+    let script = "import numpy as np\nnp.savez('some.npz', tokens=np.array([[0.1,1.0],[-0.7,0.2],[1.5,-0.3],[0.4,0.4]]), \
+                  queries=np.array([[0.5,-1.0],[0.0,0.0]], dtype='f4'))\nnp.savez_compressed('one.npz', a=np.eye(2))";
+    let python =
+        std::process::Command::new("python3").args(["-c", script]).current_dir(place.path()).output();
+    if !python.is_ok_and(|output| output.status.success()) {
+        println!("not run: NumPy is not here");
+        return;
+    }
+    let arguments = [
+        "attend",
+        "--tokens",
+        "some.npz:tokens",
+        "--query",
+        "some.npz:queries",
+        "--score",
+        "one.npz",
+        "--json",
+    ];
+    let found = json(place.path(), &arguments);
+    let expected = by_hand(&TOKENS, [0.5, -1.0]);
+    close(&found[0]["output"][0], expected[0]);
+    close(&found[1]["output"][1], (1.0 + 0.2 - 0.3 + 0.4) / 4.0);
+    let told = refuse(place.path(), &["attend", "--tokens", "some.npz", "--query", "0,0"], 2);
+    assert!(told.contains("holds 2 arrays") && told.contains("tokens"), "{told}");
+}
+
+#[test]
+fn a_law_of_tokens_answers_at_any_length() {
+    let place = tempfile::tempdir().unwrap();
+    let law = r#"{family = "gaussian", dimension = 2, mean = [0, 1], covariance = [[1, 0.3], [0.3, 0.5]]}"#;
+    let arguments =
+        ["attend", "--tokens", law, "--query", "0.5,-0.2", "--value", "1,-1", "--length", "1e12", "--json"];
+    let found = json(place.path(), &arguments);
+    // V(m + GUz) = (0 + 0.5 - 0.06) - (1 + 0.15 - 0.1)
+    close(&found[0]["output"][0], 0.44 - 1.05);
+    // At 1e12 tokens the mean squared error is its first order, V G V' e^{s^2} / L plus the shift squared.
+    let variance = 0.5_f64 * 0.5 * 1.0 - 2.0 * 0.5 * 0.2 * 0.3 + 0.2 * 0.2 * 0.5;
+    let spread = 1.0 - 2.0 * 0.3 + 0.5;
+    let tilt = (0.5 - 0.06) - (0.15 - 0.1);
+    let expected = variance.exp() * (spread + tilt * tilt) / 1e12;
+    let error = found[0]["finite_prompts"][0]["mean_squared_error"].as_f64().unwrap();
+    assert!((error / expected - 1.0).abs() < 1e-6, "{error} against {expected}");
+}
+
+#[test]
+fn the_horizon_of_a_one_dimensional_head_is_the_smallest_length() {
+    let place = tempfile::tempdir().unwrap();
+    let ask = |tolerance: &str| {
+        let arguments = [
+            "horizon",
+            "--tokens",
+            "gaussian:1",
+            "--query",
+            "0",
+            "--tolerance",
+            tolerance,
+            "--json",
+            "--quiet",
+        ];
+        json(place.path(), &arguments)["length"].as_u64().unwrap()
+    };
+    // At the query 0 the output is a plain mean: the error is exactly 1 / sqrt(L).
+    assert_eq!(ask("0.1"), 100);
+    assert_eq!(ask("0.0999"), 101);
+    assert_eq!(ask("2"), 1);
+    fs::write(place.path().join("sample.csv"), "1\n-1\n1\n-1\n").unwrap();
+    let arguments = ["horizon", "--tokens", "sample.csv", "--query", "0", "--tolerance", "0.1"];
+    let printed = succeed(place.path(), &arguments);
+    assert!(printed.contains("the Gaussian with the mean and covariance of the 4 given tokens"), "{printed}");
+    assert!(printed.contains("L = 100 tokens"), "{printed}");
+}
+
+#[test]
+fn rubbish_is_refused_in_one_line_with_exit_code_two() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path();
+    fs::write(folder.join("nan.csv"), "1,2\nnan,3\n").unwrap();
+    fs::write(folder.join("ragged.csv"), "1,2\n3\n").unwrap();
+    fs::write(folder.join("words.csv"), "1,2\nthree,4\n").unwrap();
+    fs::write(folder.join("empty.csv"), "").unwrap();
+    fs::write(folder.join("text.npy"), "hello").unwrap();
+    fs::write(folder.join("liar.npy"), npy("<f8", false, "(100000000000, 2)", &doubles(&[1.0]))).unwrap();
+    fs::write(
+        folder.join("huge.npy"),
+        npy("<f8", false, "(18446744073709551615, 18446744073709551615)", &[]),
+    )
+    .unwrap();
+    fs::write(folder.join("object.npy"), npy("|O", false, "(1, 2)", &[0; 16])).unwrap();
+    fs::write(folder.join("cubic.npy"), npy("<f8", false, "(1, 1, 2)", &doubles(&[1.0, 2.0]))).unwrap();
+    fs::write(folder.join("short.npy"), npy("<f8", false, "(2, 2)", &doubles(&[1.0, 2.0]))).unwrap();
+    fs::write(folder.join("not.npz"), "PK").unwrap();
+    for (tokens, query, said) in [
+        ("nan.csv", "1,1", "entry [1, 0] is NaN"),
+        ("ragged.csv", "1,1", "row 2 has 1 entries, expected 2"),
+        ("words.csv", "1,1", "line 2: `three` is not a number"),
+        ("empty.csv", "1,1", "no numbers"),
+        ("absent.csv", "1,1", "cannot read absent.csv"),
+        ("text.npy", "1,1", "cannot read text.npy"),
+        ("liar.npy", "1,1", "does not fit"),
+        ("huge.npy", "1,1", "does not fit"),
+        ("object.npy", "1,1", "cannot read object.npy"),
+        ("cubic.npy", "1,1", "expected one or two dimensions"),
+        ("short.npy", "1,1", "cannot read short.npy"),
+        ("not.npz", "1,1", "cannot read not.npz"),
+        ("gaussian:2", "1", "expected vectors of dimension 2, found 1"),
+        ("gaussian:2", "a,b", "`a` is not a number"),
+        ("gaussian:0", "1", "key `dimension`"),
+        ("gaussian:-3", "1", "key `dimension`"),
+        ("gaussian:2:x", "1,1", "--tokens"),
+        ("gausian:2", "1,1", "found \"gausian\""),
+        ("laplace:1", "5", "infinite at this tilt"),
+        ("{", "1", "--tokens"),
+        ("", "1", "--tokens"),
+    ] {
+        let told = refuse(folder, &["attend", "--tokens", tokens, "--query", query], 2);
+        assert!(told.contains(said), "{tokens} {query}: {told}");
+    }
+    for arguments in [
+        vec!["attend", "--tokens", "gaussian:2", "--query", "1,1", "--length", "0"],
+        vec!["attend", "--tokens", "gaussian:2", "--query", "1,1", "--length", "1e13"],
+        vec!["attend", "--tokens", "gaussian:2", "--query", "1,1", "--score", "1,2,3"],
+        vec!["horizon", "--tokens", "gaussian:2", "--tolerance", "-1"],
+        vec!["horizon", "--tokens", "gaussian:2", "--tolerance", "nan"],
+        vec!["horizon", "--tokens", "rademacher:2", "--tolerance", "0.1"],
+        vec!["run", "absent.toml"],
+        vec!["run", "."],
+        vec!["reproduce", "--only", "gausian-lemma"],
+        vec!["reproduce", "--instruction-set", "sse9"],
+    ] {
+        refuse(folder, &arguments, 2);
+    }
+    let told = refuse(folder, &["reproduce", "--only", "gausian-lemma"], 2);
+    assert!(told.contains("did you mean `gaussian-lemma`?"), "{told}");
+    // The parser's own refusals have the same code.
+    for arguments in [vec!["--threads", "0", "list"], vec!["atend"], vec![]] {
+        assert_eq!(run(folder, &arguments).status.code(), Some(2), "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_mistake_in_a_specification_is_told_with_file_line_and_key() {
+    let place = tempfile::tempdir().unwrap();
+    fs::write(place.path().join("mine.toml"), common::EXPERIMENT.replace("prompts = 12", "promts = 12"))
+        .unwrap();
+    let told = refuse(place.path(), &["run", "mine.toml"], 2);
+    assert!(told.contains("mine.toml:3:1: ") && told.contains("promts"), "{told}");
+    assert!(told.contains("hint: did you mean `prompts`?"), "{told}");
+    assert!(!place.path().join("runs").exists(), "nothing is made for a mistake");
+    let output = run(place.path(), &["run", "mine.toml", "--json"]);
+    let error: Value = serde_json::from_slice(&output.stderr).expect("errors are JSON too");
+    assert!(error["error"].as_str().is_some_and(|text| text.contains("mine.toml:3:1")), "{error}");
+}
+
+#[test]
+fn help_completions_and_manual_come_from_one_definition() {
+    let place = tempfile::tempdir().unwrap();
+    let help = succeed(place.path(), &["--help"]);
+    for command in ["reproduce", "run", "attend", "horizon", "shard", "merge", "report", "list"] {
+        assert!(help.contains(command), "{command}");
+        assert!(succeed(place.path(), &[command, "--help"]).contains("Usage: esscher"), "{command}");
+        for shell in ["bash", "zsh", "fish"] {
+            assert!(succeed(place.path(), &["completions", shell]).contains(command), "{shell} {command}");
+        }
+    }
+    assert!(help.contains("130  interrupted"), "exit codes are told");
+    assert!(succeed(place.path(), &["manual"]).contains("esscher\\-reproduce"));
+    let (printed, _) = texts(&run(place.path(), &["list", "claims"]));
+    assert!(printed.contains("gaussian-lemma"), "{printed}");
+}
