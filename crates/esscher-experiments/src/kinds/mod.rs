@@ -2,6 +2,7 @@
 //!
 //! Add a kind: a file here that implements [`Plan`] and has a `pub(super) const KIND: Kind`, and its line in [`kinds`].
 
+pub(crate) mod columns;
 pub(crate) mod concentration;
 pub(crate) mod estimate;
 pub(crate) mod linearity;

@@ -1,7 +1,7 @@
 //! One growing prompt: how its attention approaches the limit token by token, prompt by prompt.
 
 use super::estimate::{EXACT, SAMPLED};
-use super::{Kind, Plan};
+use super::{Kind, Plan, columns};
 use crate::reading::{self, NamedLaw};
 use esscher_core::attention::{Attention, Softmax};
 use esscher_core::measure::{Empirical, Law};
@@ -288,6 +288,7 @@ pub(crate) struct Paths {
 
 /// The paths of a result by law and σ, in its order.
 pub(crate) fn paths(result: &Table) -> Result<Vec<Paths>, Failure> {
+    columns::check(result, &COLUMNS)?;
     let mut all: Vec<Paths> = Vec::new();
     for row in result.rows() {
         let (law, sigma) = (row.text("law")?, row.real("sigma")?);
