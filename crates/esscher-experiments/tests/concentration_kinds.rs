@@ -514,7 +514,7 @@ fn the_judge_of_rates_can_fail() {
         &[
             ("trials = 200", "trials = 150"),
             ("longest = 31623", "longest = 1e4"),
-            ("directions = 32", "directions = 4"),
+            ("directions = 256", "directions = 4"),
         ],
     );
     assert_eq!(verdict(name, &result), Verdict::Holds);
