@@ -367,7 +367,7 @@ fn mistakes_name_their_place() {
         ("longest = 1000", "longest = 5", "lengths", "at most `sampled.longest` = 5"),
         ("[sampled]", "[tokens]\nfamily = \"cube\"\n[sampled]", "[tokens]", "give one of the two"),
         ("trials = 60", "trials = 1", "trials", "from 2 to"),
-        ("sigmas = [0.5, 1]", "sigmas = [1, 1]", "sigmas", "given twice"),
+        ("sigmas = [1]", "sigmas = [1, 1]", "sigmas", "given twice"),
     ] {
         assert!(text.contains(from), "{from}");
         let changed = text.replace(from, to);

@@ -12,8 +12,8 @@ pub(super) const CLAIM: Claim = Claim {
     name: "rate-exponent",
     title: "The exponent of the rate",
     statement: "The exponent of order one over the squared scale is real: for Gaussian tokens the error falls more slowly \
-                the larger the scale, with exponent kappa(H) that tends to one over the squared scale. It is not the \
-                price of being sub-Gaussian, though: bounded tokens of the same scale have exponent 1.",
+                the larger the scale, with an exponent $\\kappa(H)$ that behaves like $1/\\sigma^2$ at large scales. It is not \
+                the price of being sub-Gaussian, though: bounded tokens of the same scale have exponent 1.",
     formula: r"\kappa(H) = \begin{cases} 1 & H^2 \le 1/2 \\ \sqrt{1/H^2 + 1/4} - 1/2 & H^2 > 1/2 \end{cases} \qquad H = \|\Gamma^{1/2} U S^{1/2}\|",
     citation: "The exponent $c_2/\\sigma^2$: Boursier & Boyer 2025, arXiv 2512.11784. The formula for $\\kappa(H)$ and the \
                exponent 1 of bounded tokens are ours, the former a heuristic of large deviations, approached as slowly \

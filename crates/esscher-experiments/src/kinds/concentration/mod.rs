@@ -25,7 +25,7 @@ pub(super) const KIND: Kind = Kind {
     example: r#"kind = "concentration"
 engine = "both"
 quantities = ["output", "score-gradient", "value-gradient"]
-sigmas = [0.5, 1]
+sigmas = [1]
 lengths = { from = 10, to = 1e6, per_decade = 1 }
 
 [head]
