@@ -1,6 +1,6 @@
 //! Claim: along one growing prompt, attention converges to that of the infinite prompt almost surely.
 
-use super::evidence::{Findings, short};
+use super::evidence::{Findings, named, short};
 use super::{Claim, Judgement};
 use crate::kinds::path::{Paths, figure, paths, table};
 use esscher_lab::{Failure, Table};
@@ -131,11 +131,11 @@ fn judge(result: &Table) -> Result<Judgement, Failure> {
         "smallest distance at the end over $|T[\\mu]|$",
     ];
     let numbers = DataTable {
-        id: "almost-sure-judged".to_string(),
+        id: "judged".to_string(),
         caption: "What is judged; extremes over single prompts, sampled.".to_string(),
         columns: columns.map(str::to_string).to_vec(),
         rows,
     };
     let evidence = vec![Block::Figure(figure(&paths)), Block::Table(numbers), Block::Table(table(&paths))];
-    Ok(Judgement { verdict, reason, evidence })
+    Ok(Judgement { verdict, reason, evidence: named(CLAIM.name, evidence) })
 }

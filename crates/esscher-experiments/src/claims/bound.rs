@@ -175,7 +175,7 @@ fn check_engines(
 }
 
 /// The numbers of several quantities as one table.
-pub(super) fn table(id: &str, rows: Vec<Vec<Cell>>) -> DataTable {
+pub(super) fn table(rows: Vec<Vec<Cell>>) -> DataTable {
     let columns = [
         "quantity",
         "law",
@@ -189,7 +189,7 @@ pub(super) fn table(id: &str, rows: Vec<Vec<Cell>>) -> DataTable {
         "slope times $\\sigma^2$",
     ];
     DataTable {
-        id: id.to_string(),
+        id: "judged".to_string(),
         caption:
             "Measured errors against the bound with $c_2 = 1/2$; $\\sigma$ is the sub-Gaussian parameter."
                 .to_string(),

@@ -1,6 +1,6 @@
 //! What judges share: collecting what contradicts a claim, and short numbers.
 
-use esscher_report::Verdict;
+use esscher_report::{Block, Verdict};
 
 /// What a judge has found against a claim.
 #[derive(Debug, Default)]
@@ -23,6 +23,18 @@ impl Findings {
         let rest = if more > 0 { format!(" {more} more such findings.") } else { String::new() };
         (Verdict::Fails, format!("Contradicted: {first}.{rest}"))
     }
+}
+
+/// Evidence whose figures and tables are called after their claim: a document may hold several claims of one kind.
+pub(super) fn named(claim: &str, mut evidence: Vec<Block>) -> Vec<Block> {
+    for block in &mut evidence {
+        match block {
+            Block::Figure(figure) => figure.id = format!("{claim}-{}", figure.id),
+            Block::Table(table) => table.id = format!("{claim}-{}", table.id),
+            Block::Prose(_) | Block::Formula(_) | Block::Facts(_) => {}
+        }
+    }
+    evidence
 }
 
 /// A number with three digits, in powers of ten where that is shorter.

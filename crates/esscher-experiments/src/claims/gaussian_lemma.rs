@@ -1,8 +1,8 @@
 //! Claim: for Gaussian tokens softmax attention on the infinite prompt is linear in the query.
 
-use super::evidence::{Findings, short};
+use super::evidence::{Findings, named, short};
 use super::{Claim, Judgement};
-use crate::kinds::linearity::{deviation_figure, gain_figure, numbers, points_of, statistic};
+use crate::kinds::linearity::{deviation_figure, gain_figure, laws, numbers, points_of, statistic};
 use esscher_lab::{Failure, Table};
 use esscher_report::{Block, Verdict};
 
@@ -35,18 +35,11 @@ const VISIBLE: f64 = 0.05;
 const CONTROL: &str = "(control)";
 
 fn judge(result: &Table) -> Result<Judgement, Failure> {
-    let mut laws: Vec<&str> = Vec::new();
-    for row in result.rows() {
-        let law = row.text("law")?;
-        if !laws.contains(&law) {
-            laws.push(law);
-        }
-    }
     let mut findings = Findings::default();
     let (mut largest, mut queries) = (0.0_f64, 0.0_f64);
     let mut controls: Vec<(f64, &str)> = Vec::new();
     let mut normals = 0;
-    for law in laws {
+    for law in laws(result)? {
         let residuals = points_of(result, law, statistic::RESIDUAL)?;
         if law.contains(CONTROL) {
             let Some(&(radius, residual, _)) = residuals.last() else { continue };
@@ -86,5 +79,5 @@ fn judge(result: &Table) -> Result<Judgement, Failure> {
         Block::Figure(deviation_figure(result)?),
         Block::Table(numbers(result)?),
     ];
-    Ok(Judgement { verdict, reason, evidence })
+    Ok(Judgement { verdict, reason, evidence: named(CLAIM.name, evidence) })
 }

@@ -1,6 +1,6 @@
 //! Claim: outputs of finite prompts concentrate at a polynomial rate with exponent of order 1/σ².
 
-use super::evidence::{Findings, short};
+use super::evidence::{Findings, named, short};
 use super::{Claim, Judgement, bound};
 use crate::kinds::concentration::drawing::error_figure;
 use crate::kinds::concentration::findings::{Finding, findings};
@@ -33,7 +33,11 @@ fn judge(result: &Table) -> Result<Judgement, Failure> {
 }
 
 /// Judges quantities by the bound and by the agreement of the engines.
-pub(super) fn judge_quantities(result: &Table, quantities: &[&str], id: &str) -> Result<Judgement, Failure> {
+pub(super) fn judge_quantities(
+    result: &Table,
+    quantities: &[&str],
+    claim: &str,
+) -> Result<Judgement, Failure> {
     let found = findings(result)?;
     let mut against = Findings::default();
     let (mut rows, mut figures) = (Vec::new(), Vec::new());
@@ -69,6 +73,6 @@ pub(super) fn judge_quantities(result: &Table, quantities: &[&str], id: &str) ->
         (Verdict::NotMeasurable, reason.to_string())
     };
     let mut evidence = figures;
-    evidence.push(Block::Table(bound::table(&format!("{id}-judged"), rows)));
-    Ok(Judgement { verdict, reason, evidence })
+    evidence.push(Block::Table(bound::table(rows)));
+    Ok(Judgement { verdict, reason, evidence: named(claim, evidence) })
 }

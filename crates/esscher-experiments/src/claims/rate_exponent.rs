@@ -1,6 +1,6 @@
 //! Claim: the exponent of L falls like 1/σ² for Gaussian tokens, and is 1 for bounded ones.
 
-use super::evidence::{Findings, short};
+use super::evidence::{Findings, named, short};
 use super::{Claim, Judgement};
 use crate::kinds::concentration::drawing::{error_figure, slope_figure, tokens_of};
 use crate::kinds::concentration::findings::{EXACT_ENGINE, Finding, SAMPLED_ENGINE, findings, statistic};
@@ -12,8 +12,8 @@ pub(super) const CLAIM: Claim = Claim {
     name: "rate-exponent",
     title: "The exponent of the rate",
     statement: "The exponent of order one over the squared scale is real: for Gaussian tokens the error falls more slowly \
-                the larger the scale, with exponent kappa(H) that tends to one over the squared scale. It is not the \
-                price of being sub-Gaussian, though: bounded tokens of the same scale have exponent 1.",
+                the larger the scale, with an exponent $\\kappa(H)$ that behaves like $1/\\sigma^2$ at large scales. It is not \
+                the price of being sub-Gaussian, though: bounded tokens of the same scale have exponent 1.",
     formula: r"\kappa(H) = \begin{cases} 1 & H^2 \le 1/2 \\ \sqrt{1/H^2 + 1/4} - 1/2 & H^2 > 1/2 \end{cases} \qquad H = \|\Gamma^{1/2} U S^{1/2}\|",
     citation: "The exponent $c_2/\\sigma^2$: Boursier & Boyer 2025, arXiv 2512.11784. The formula for $\\kappa(H)$ and the \
                exponent 1 of bounded tokens are ours, the former a heuristic of large deviations, approached as slowly \
@@ -167,7 +167,7 @@ fn judge(result: &Table) -> Result<Judgement, Failure> {
         "slope times $\\sigma^2$",
     ];
     let table = DataTable {
-        id: "rate-exponent-judged".to_string(),
+        id: "judged".to_string(),
         caption: "Local slopes at the shortest and longest lengths, fitted rates of simulated laws."
             .to_string(),
         columns: columns.map(str::to_string).to_vec(),
@@ -179,7 +179,7 @@ fn judge(result: &Table) -> Result<Judgement, Failure> {
         Block::Figure(slope_figure(&mine, "output")),
         Block::Table(table),
     ];
-    Ok(Judgement { verdict, reason, evidence })
+    Ok(Judgement { verdict, reason, evidence: named(CLAIM.name, evidence) })
 }
 
 /// Exponents against σ, with κ(σ) and the exponent 1 dashed.
@@ -214,7 +214,7 @@ fn exponent_figure(exact: &[(&str, f64, f64)], fitted: &[(&str, f64, f64, f64)])
         series.push(Series { name: "κ(H) at H = σ".to_string(), mark: Mark::Dashed, colour: 0, points });
     }
     Ok(Figure {
-        id: "rate-exponent-scale".to_string(),
+        id: "scale".to_string(),
         title: "The exponent against the scale of the tokens".to_string(),
         caption: "Dots: local slopes of exact errors at the longest lengths, and fitted rates of simulated ones with one \
                   standard error. Dashed: $\\kappa(H)$."

@@ -1,7 +1,7 @@
 //! How far softmax attention on the infinite prompt is from a linear map of the query.
 
 use super::estimate::EXACT;
-use super::{Kind, Plan};
+use super::{Kind, Plan, columns};
 use crate::reading::{self, NamedLaw};
 use esscher_core::attention::{Attention, Softmax};
 use esscher_core::measure::Measure;
@@ -45,7 +45,7 @@ pub(crate) mod statistic {
     pub(crate) const RESIDUAL: &str = "residual";
 }
 
-pub(crate) const COLUMNS: [(&str, Column); 6] = [
+const COLUMNS: [(&str, Column); 6] = [
     ("law", Column::Text),
     ("statistic", Column::Text),
     ("radius", Column::Real),
@@ -239,7 +239,8 @@ fn add_to_basis(basis: &mut Vec<Vec<f64>>, vector: Vec<f64>) {
 }
 
 /// The laws in the order of the result.
-fn laws(result: &Table) -> Result<Vec<&str>, Failure> {
+pub(crate) fn laws(result: &Table) -> Result<Vec<&str>, Failure> {
+    columns::check(result, &COLUMNS)?;
     let mut laws = Vec::new();
     for row in result.rows() {
         let law = row.text("law")?;

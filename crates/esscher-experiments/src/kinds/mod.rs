@@ -3,6 +3,7 @@
 //! Add a kind: a file here that implements [`Plan`] and has a `pub(super) const KIND: Kind`, and its line in [`kinds`].
 
 mod authors;
+pub(crate) mod columns;
 pub(crate) mod concentration;
 pub(crate) mod estimate;
 mod horizon;

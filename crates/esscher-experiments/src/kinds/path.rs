@@ -1,7 +1,7 @@
 //! One growing prompt: how its attention approaches the limit token by token, prompt by prompt.
 
 use super::estimate::{EXACT, SAMPLED};
-use super::{Kind, Plan};
+use super::{Kind, Plan, columns};
 use crate::reading::{self, NamedLaw};
 use esscher_core::attention::{Attention, Softmax};
 use esscher_core::measure::{Empirical, Law};
@@ -288,6 +288,7 @@ pub(crate) struct Paths {
 
 /// The paths of a result by law and σ, in its order.
 pub(crate) fn paths(result: &Table) -> Result<Vec<Paths>, Failure> {
+    columns::check(result, &COLUMNS)?;
     let mut all: Vec<Paths> = Vec::new();
     for row in result.rows() {
         let (law, sigma) = (row.text("law")?, row.real("sigma")?);
@@ -394,14 +395,58 @@ pub(crate) fn table(paths: &[Paths]) -> DataTable {
 
 #[cfg(test)]
 mod tests {
-    use super::prompt_seed;
+    use super::*;
+    use esscher_core::Unwatched;
+    use esscher_core::measure::{Cube, Gaussian};
+    use esscher_core::numerics::Stream;
 
     #[test]
     fn prompts_have_different_seeds() {
         let mut seeds: Vec<u64> =
-            (0..100).flat_map(|seed| (1..=100).map(move |p| prompt_seed(seed, p))).collect();
+            (0..100).flat_map(|seed| (1..=100).map(move |prompt| prompt_seed(seed, prompt))).collect();
         seeds.sort_unstable();
         seeds.dedup();
         assert_eq!(seeds.len(), 10_000);
+    }
+
+    /// The reference: the same tokens as an empirical measure, read by the definition of attention.
+    #[test]
+    fn distances_are_those_of_attention_on_the_prefix() {
+        let identity = linalg::identity(2);
+        let head = Softmax::new(identity.as_ref(), identity.as_ref()).unwrap();
+        let queries = vec![vec![1.0, 0.5], vec![-2.0, 0.0], vec![0.3, 0.3]];
+        let laws: [Law; 2] = [Arc::new(Gaussian::standard(2).unwrap()), Arc::new(Cube::new(2).unwrap())];
+        for tokens in laws {
+            let lengths = [1, 7, 300, 1000].map(|length| PromptLength::new(length).unwrap());
+            let path = Path {
+                head: head.clone(),
+                cases: Vec::new(),
+                prompts: 1,
+                query_law: Arc::new(Empirical::from_tokens(2, &queries.concat()).unwrap()),
+                queries: queries.clone(),
+                lengths: lengths.to_vec(),
+                precision: Precision::Double,
+                seed: 5,
+                instructions: InstructionSet::best(),
+            };
+            let case = Case { name: "tokens".to_string(), sigma: 1.0, tokens: tokens.clone() };
+            let found = path.prompt(&case, 3, &Unwatched).unwrap().unwrap();
+            // Tokens come from one address of the stream as long as they are at most 1024.
+            let mut drawn = vec![0.0; 2 * 1024];
+            tokens.sample(&mut Stream::new(prompt_seed(5, 3), 0, 0), &mut drawn).unwrap();
+            for (length, row) in lengths.iter().zip(found.rows()) {
+                let prompt = Empirical::from_tokens(2, &drawn[..2 * length.get() as usize]).unwrap();
+                let square: f64 = queries
+                    .iter()
+                    .map(|query| {
+                        let finite = head.attend(&prompt, query).unwrap();
+                        let limit = head.attend(tokens.as_ref(), query).unwrap();
+                        linalg::squared_norm(&linalg::difference(&finite, &limit)) / 3.0
+                    })
+                    .sum();
+                let value = row.real("value").unwrap();
+                assert!((value / square.sqrt() - 1.0).abs() < 1e-11, "{length}: {value} {}", square.sqrt());
+            }
+        }
     }
 }

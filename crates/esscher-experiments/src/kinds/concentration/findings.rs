@@ -1,6 +1,7 @@
 //! The rows of a concentration result: errors, slopes and rates, written and read back.
 
 use super::QUANTITIES;
+use crate::kinds::columns;
 use esscher_core::concentration::{Quantity, RateFit, SpreadBasis};
 use esscher_lab::{Column, Failure, Table, Value};
 
@@ -105,6 +106,7 @@ impl Finding {
 
 /// The rows of a result.
 pub(crate) fn findings(result: &Table) -> Result<Vec<Finding>, Failure> {
+    columns::check(result, &COLUMNS)?;
     let mut found = Vec::new();
     for row in result.rows() {
         let text = |column: &str| row.text(column).map(str::to_string);
