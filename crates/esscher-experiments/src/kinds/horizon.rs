@@ -73,7 +73,7 @@ impl Plan for Horizon {
                 let dimension = task.dimension();
                 units.push(Unit {
                     label: format!("d = {dimension}, excess {excess}"),
-                    cost: (2.0 + 0.3 * dimension as f64) * (1.0 + 0.3 * self.beyond.len() as f64),
+                    cost: 3.5 + self.beyond.len() as f64,
                 });
             }
         }

@@ -217,7 +217,9 @@ impl Plan for Regression {
                 let mut label = format!("{}, d = {dimension}, {length}", job.model.name());
                 let cost = match job.draw {
                     None if job.model == Model::Infinite || job.model == Model::Linear => 0.02,
-                    None => 0.2 + 1e-3 * (dimension * dimension) as f64,
+                    // Two flows of some hundred steps, and the tables of a length; a drift takes longer.
+                    None if self.method == Method::Explicit => 1.0,
+                    None => 3.0,
                     Some(draw) => {
                         label = format!("{}, {label}, draw {}", job.covariates.name(), draw + 1);
                         let tokens = job.length.map_or(1.0, PromptLength::as_f64);
