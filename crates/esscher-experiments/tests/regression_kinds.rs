@@ -175,7 +175,9 @@ fn impossible_combinations_are_mistakes_that_name_the_key() {
 /// d = 5, noise 0.1, α = 0.6, ε = 0.3: 132 tokens, as the search of the core documents.
 #[test]
 fn the_horizon_is_the_known_one_and_its_judge_can_fail() {
-    let table = run(&read(kind("horizon").example));
+    let text = "kind = \"horizon\"\nexcesses = [0.3, 0.1]\ninitial_scale = 0.6\nbeyond = [2]\n\
+                [task]\ndimensions = [5]\nnoise = 0.1";
+    let table = run(&read(text));
     let horizon = [("excess", Value::Real(0.3)), ("quantity", Value::from("horizon"))];
     assert_eq!(last(&table, &horizon), 132.0);
     let name = "in-context-noise-floor";

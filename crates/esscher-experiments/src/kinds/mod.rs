@@ -32,6 +32,7 @@ pub struct Kind {
     /// A specification that runs within seconds: documentation, tests and the seed of fuzzing.
     pub example: &'static str,
     /// Reads the keys of this kind (`kind`, `title` and `seed` are read already).
+    #[allow(clippy::type_complexity)] // a name for this type would say less than the type
     pub read: fn(&mut Section, seed: u64, InstructionSet) -> Result<Box<dyn Plan>, Mistake>,
 }
 

@@ -586,7 +586,7 @@ fn summarise(all: &Table) -> Result<Table, Failure> {
     };
     let mut groups: BTreeMap<Key, Summary> = BTreeMap::new();
     for record in records.iter().filter(|record| record.draw.is_some()) {
-        groups.entry(key(record)).or_insert_with(Summary::new).add(record.number.value);
+        groups.entry(key(record)).or_default().add(record.number.value);
     }
     let mut table = empty();
     let mut means = Vec::new();
