@@ -5,6 +5,7 @@
 
 mod catalogue;
 mod claims;
+mod document;
 mod kinds;
 mod measured;
 mod planned;
@@ -12,5 +13,6 @@ pub mod reading;
 
 pub use catalogue::{Entry, Group, catalogue};
 pub use claims::{Claim, Judgement, Scale, claims};
+pub use document::{Judged, claim_document, reproduction_document, run_document};
 pub use kinds::{Kind, Plan, kinds};
 pub use planned::{Planned, Settings};

@@ -3,10 +3,25 @@
 //! Knows no kind of experiment. An [`Experiment`] says what its units are and how they merge; a [`RunFolder`] keeps
 //! what was done, so that a run killed at any moment goes on where it was, and shards from several machines become the
 //! bytes of a single run.
+#![cfg_attr(
+    not(test),
+    warn(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::unreachable)
+)]
 
+mod error;
 mod experiment;
+mod files;
+mod folder;
+mod provenance;
+mod run;
+mod shard;
 pub mod specification;
 mod table;
 
+pub use error::{Error, Result};
 pub use experiment::{Experiment, Failure, Unit};
+pub use files::write as write_file;
+pub use folder::{FinishedRun, RunFolder, read_finished, specification_of};
+pub use provenance::{Origin, Provenance, WorkSession};
+pub use run::{Outcome, Share, Watcher, merge, run};
 pub use table::{Column, Row, Table, TableError, Value};

@@ -1,9 +1,55 @@
 //! What a document is: prose, formulas, tables and figures, written as HTML, SVG, PNG, PDF, CSV and LaTeX.
 //!
-//! Knows no kind of experiment and touches no file: a [`Document`] goes in, text and bytes come out.
+//! Knows no kind of experiment and touches no file: a [`Document`] goes in, text and bytes come out, the same ones
+//! each time.
+//!
+//! ```
+//! use esscher_report::{Axis, Block, Document, Figure, Mark, Point, Scale, Section, Series};
+//! let axis = |label: &str| Axis { label: label.to_string(), scale: Scale::Logarithmic };
+//! let measured = (0..7).map(|k| 10f64.powi(k)).map(|length| Point::with_error(length, 1.0 / length, 0.1 / length));
+//! let figure = Figure {
+//!     id: "rate".to_string(),
+//!     title: r"The error falls like $L^{-1}$".to_string(),
+//!     x: axis("prompt length L"),
+//!     y: axis("error ε"),
+//!     series: vec![Series { name: "measured".into(), mark: Mark::Dots, colour: 0, points: measured.collect() }],
+//!     ..Figure::default()
+//! };
+//! assert!(esscher_report::svg(&figure).starts_with("<svg"));
+//! assert!(esscher_report::csv::figure(&figure).starts_with("series,prompt length L,error ε,low,high\nmeasured,1,1,0.9,1.1\n"));
+//! let section = Section { id: "rate".into(), title: "Rate".into(), verdict: None, blocks: vec![Block::Figure(figure)] };
+//! let document = Document { title: "A report".into(), sections: vec![section], ..Document::default() };
+//! assert!(esscher_report::html(&document).starts_with("<!DOCTYPE html>"));
+//! ```
 
+mod compare;
+pub mod csv;
 mod document;
+mod error;
+mod escape;
 mod figure;
+mod font;
+mod formula;
+mod frame;
+mod html;
+pub mod latex;
+mod numbers;
+mod palette;
+mod pdf;
+mod prose;
+mod raster;
+mod svg;
+mod text;
+mod ticks;
+mod vega;
 
+pub use compare::compare;
 pub use document::{Block, Cell, DataTable, Document, Section, Verdict};
+pub use error::DrawingError;
 pub use figure::{Axis, Figure, Mark, Point, Scale, Series};
+pub use html::html;
+pub use numbers::{Notation, integer, number};
+pub use pdf::pdf;
+pub use raster::png;
+pub use svg::svg;
+pub use text::text;

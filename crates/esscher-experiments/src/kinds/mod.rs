@@ -3,8 +3,12 @@
 //! Add a kind: a file here that implements [`Plan`] and has a `pub(super) const KIND: Kind`, and its line in [`kinds`].
 
 mod authors;
+pub(crate) mod concentration;
+pub(crate) mod estimate;
 mod horizon;
 mod layers;
+pub(crate) mod linearity;
+pub(crate) mod path;
 mod regression;
 mod valley;
 
@@ -62,5 +66,13 @@ pub trait Plan: Send + Sync {
 
 /// All kinds, in the order of the guide.
 pub fn kinds() -> &'static [Kind] {
-    &[regression::KIND, horizon::KIND, authors::KIND, layers::KIND]
+    &[
+        linearity::KIND,
+        path::KIND,
+        concentration::KIND,
+        regression::KIND,
+        horizon::KIND,
+        authors::KIND,
+        layers::KIND,
+    ]
 }

@@ -74,19 +74,24 @@ pub const FAMILIES: &[Family] = &[
 /// # Errors
 /// Parameters that make no law.
 pub fn law(section: &mut Section, key: &'static str) -> Result<Law, Mistake> {
-    section.table(key, |table| {
-        let names: Vec<(&'static str, Build)> =
-            FAMILIES.iter().map(|family| (family.name, family.build)).collect();
-        match table.choice("family", &names, None)? {
-            Build::Gaussian => {
-                let dimension = dimension(table)?;
-                Ok(Arc::new(gaussian(table, dimension)?) as Law)
-            }
-            Build::Mixture => mixture(table),
-            Build::Points => points(table),
-            other => coordinates(table, other),
+    section.table(key, |table| Ok(law_of(table)?.1))
+}
+
+/// The family and the law that this table describes.
+pub(super) fn law_of(table: &mut Section) -> Result<(&'static Family, Law), Mistake> {
+    let names: Vec<(&'static str, &'static Family)> =
+        FAMILIES.iter().map(|family| (family.name, family)).collect();
+    let family = table.choice("family", &names, None)?;
+    let law = match family.build {
+        Build::Gaussian => {
+            let dimension = dimension(table)?;
+            Arc::new(gaussian(table, dimension)?)
         }
-    })
+        Build::Mixture => mixture(table)?,
+        Build::Points => points(table)?,
+        other => coordinates(table, other)?,
+    };
+    Ok((family, law))
 }
 
 fn dimension(table: &mut Section) -> Result<usize, Mistake> {

@@ -1,0 +1,30 @@
+//! Claim: the gradients in the score and the value matrix concentrate like the output.
+
+use super::output_concentration::judge_quantities;
+use super::{Claim, Judgement};
+use esscher_lab::{Failure, Table};
+
+pub(super) const CLAIM: Claim = Claim {
+    name: "gradient-concentration",
+    title: "Gradients concentrate",
+    statement: "For sub-Gaussian tokens of parameter at least 1 and centred 1-sub-Gaussian queries, the gradients of \
+                attention in the value matrix and in the score matrix approach those of the infinite prompt at the same \
+                polynomial rate as the output, with higher powers of the parameter and of the logarithm for the score \
+                matrix.",
+    formula: r"\mathbb E\,\|\partial_V T[\mu_L]-\partial_V T[\mu]\|^2_{L^2(\nu)} \le c_1\sigma^6\frac{\ln L}{L^{c_2/\sigma^2}}, \qquad \mathbb E\,\|\partial_U T[\mu_L]-\partial_U T[\mu]\|^2_{L^2(\nu)} \le c_1\sigma^{12}\frac{(\ln L)^2}{L^{c_2/\sigma^2}}",
+    citation: "Boursier & Boyer 2025, arXiv 2512.11784, the proposition on the concentration of gradients",
+    measurement: "As for the output, with the squared Frobenius norms of both gradients: normal tokens by exact integrals \
+                  up to $10^{12}$ tokens and by simulation at short lengths, bounded tokens by simulation. The bounds have \
+                  $c_2 = 1/2$ and a $c_1$ for every law and gradient, taken from its errors at $L \\le 100$.",
+    criterion: "An error beyond $L = 100$ more than five standard errors above its bound, or a slope at the longest \
+                length more than five standard errors below the bound's. Or the two engines more than five standard \
+                errors apart where both measure (a false alarm in $6 \\cdot 10^{-7}$ of all comparisons if means over \
+                trials are normal; means that rest on few trials are left out).",
+    quick: include_str!("../../../../experiments/gradient-concentration/quick.toml"),
+    full: include_str!("../../../../experiments/gradient-concentration/full.toml"),
+    judge,
+};
+
+fn judge(result: &Table) -> Result<Judgement, Failure> {
+    judge_quantities(result, &["score-gradient", "value-gradient"], CLAIM.name)
+}

@@ -1,0 +1,157 @@
+//! What can go wrong with a run: each error names the file or the unit and says what to try.
+
+use crate::experiment::Failure;
+use crate::specification::Mistake;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// A run that cannot go on. Nothing that was finished is lost.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The specification makes no sense.
+    #[error(transparent)]
+    Mistake(#[from] Mistake),
+
+    /// The operating system refused.
+    #[error("cannot {action} {}: {}", path.display(), reason(source))]
+    File {
+        /// What was tried: read, write, lock, create, list.
+        action: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+
+    /// Another process works in the folder.
+    #[error("{} is in use by another process", folder.display())]
+    InUse {
+        /// The run folder.
+        folder: PathBuf,
+    },
+
+    /// The folder holds another experiment.
+    #[error(
+        "{} holds another specification: line {line} of its spec.toml says `{found}`, this run says `{expected}`",
+        folder.display()
+    )]
+    OtherSpecification {
+        /// The run folder.
+        folder: PathBuf,
+        /// The first line that differs, from 1.
+        line: usize,
+        /// What this run would write.
+        expected: String,
+        /// What is there.
+        found: String,
+    },
+
+    /// A file whose content is not what was written.
+    #[error("{} is damaged: {reason}", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// How that is known.
+        reason: String,
+    },
+
+    /// A file that does not belong to this run.
+    #[error("{} does not belong to this run: {reason}", path.display())]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        reason: String,
+    },
+
+    /// Two results of one unit that differ.
+    #[error("{} and {} hold different results of the same unit", first.display(), second.display())]
+    Conflict {
+        /// One file.
+        first: PathBuf,
+        /// The other.
+        second: PathBuf,
+    },
+
+    /// Shards that do not cover the plan.
+    #[error("{missing} of {total} units are missing, the first is unit {first}")]
+    Incomplete {
+        /// How many.
+        missing: usize,
+        /// Of how many.
+        total: usize,
+        /// The first of them, from 0.
+        first: usize,
+    },
+
+    /// A folder without a run.
+    #[error("{} is not a run folder: it has no spec.toml", folder.display())]
+    NotARun {
+        /// The folder.
+        folder: PathBuf,
+    },
+
+    /// The experiment refused or failed.
+    #[error("{unit}: {source}")]
+    Unit {
+        /// Its label.
+        unit: String,
+        /// What it said.
+        source: Failure,
+    },
+
+    /// The units could not be merged, or the result not described.
+    #[error("the units could not be merged: {0}")]
+    Merge(Failure),
+}
+
+/// The result of a call that touches a run.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    /// What to try, if something can be.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Error::Mistake(mistake) => mistake.hint.clone(),
+            Error::File { source, .. } => match source.kind() {
+                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Some(
+                    "free some space and run the same command again: finished units are kept".to_string(),
+                ),
+                io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+                    Some("choose a folder that you may write to with --out".to_string())
+                }
+                _ => None,
+            },
+            Error::InUse { .. } => {
+                Some("wait for it to end, or choose another folder with --out".to_string())
+            }
+            Error::OtherSpecification { .. } => {
+                Some("choose another folder with --out, or move the old run away".to_string())
+            }
+            Error::Damaged { path, .. } => Some(format!(
+                "delete {} and run the same command again: only what it held is done anew",
+                path.display()
+            )),
+            Error::Foreign { .. } => {
+                Some("move it out of the folder, or choose another with --out".to_string())
+            }
+            Error::Conflict { .. } => Some("delete the one that you do not trust".to_string()),
+            Error::Incomplete { .. } => {
+                Some("run the shards that are missing, or `esscher run` on the merged folder".to_string())
+            }
+            Error::NotARun { .. } => Some("`esscher run FILE.toml` makes one".to_string()),
+            Error::Unit { .. } | Error::Merge(_) => None,
+        }
+    }
+
+    pub(crate) fn file(action: &'static str, path: &Path, source: io::Error) -> Self {
+        Error::File { action, path: path.to_path_buf(), source }
+    }
+}
+
+/// The system's reason without its number.
+fn reason(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or(&text).to_lowercase()
+}

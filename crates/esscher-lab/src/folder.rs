@@ -1,0 +1,211 @@
+//! A run folder: spec.toml, provenance.json, shards/, result.parquet, figures/ and report.html of one run.
+
+use crate::error::{Error, Result};
+use crate::experiment::Experiment;
+use crate::provenance::Provenance;
+use crate::shard::{self, Identity};
+use crate::{Table, files};
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::path::{Path, PathBuf};
+
+const SPECIFICATION: &str = "spec.toml";
+const PROVENANCE: &str = "provenance.json";
+const RESULT: &str = "result.parquet";
+const SHARDS: &str = "shards";
+const LOCK: &str = ".lock";
+
+/// A run folder that this process alone works in, as long as the value lives.
+#[derive(Debug)]
+pub struct RunFolder {
+    path: PathBuf,
+    /// The operating system gives the lock back when the process ends, however it ends.
+    _lock: File,
+}
+
+/// What can be read of a run without working in it.
+#[derive(Debug, Clone)]
+pub struct FinishedRun {
+    /// The normalised specification.
+    pub specification: String,
+    /// Its history.
+    pub provenance: Provenance,
+    /// Its result.
+    pub result: Table,
+}
+
+impl RunFolder {
+    /// Opens the folder for this experiment; makes it if there is none.
+    ///
+    /// # Errors
+    /// Another process works in it; it holds another specification; it cannot be written.
+    pub fn open(path: &Path, experiment: &dyn Experiment) -> Result<Self> {
+        files::create_folder(path)?;
+        let name = path.join(LOCK);
+        let lock = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(&name)
+            .map_err(|error| Error::file("write", &name, error))?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(Error::InUse { folder: path.to_path_buf() }),
+            Err(TryLockError::Error(error)) => return Err(Error::file("lock", &name, error)),
+        }
+        let folder = RunFolder { path: path.to_path_buf(), _lock: lock };
+        files::sweep(path)?;
+        files::sweep(&path.join(SHARDS))?;
+        files::sweep(&path.join("figures"))?;
+        match files::read(&path.join(SPECIFICATION))? {
+            Some(found) => check_specification(path, experiment.specification(), &found)?,
+            None => folder.write(SPECIFICATION, experiment.specification().as_bytes())?,
+        }
+        files::create_folder(&path.join(SHARDS))?;
+        Ok(folder)
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Writes a file of the run whole or not at all; folders in its name are made.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn write(&self, name: &str, bytes: &[u8]) -> Result<()> {
+        let path = self.path.join(name);
+        if let Some(folder) = path.parent() {
+            files::create_folder(folder)?;
+        }
+        files::write(&path, bytes)
+    }
+
+    /// Finished units by number.
+    pub(crate) fn shards(&self, identity: &Identity, units: usize) -> Result<BTreeMap<usize, Table>> {
+        let found = read_shards(&self.path, identity, units)?;
+        Ok(found.into_iter().map(|(unit, shard)| (unit, shard.table)).collect())
+    }
+
+    pub(crate) fn write_shard(&self, identity: &Identity, unit: usize, table: &Table) -> Result<()> {
+        let (name, bytes) = shard::encode(identity, unit, table)?;
+        self.write(&format!("{SHARDS}/{name}"), &bytes)
+    }
+
+    pub(crate) fn provenance(&self) -> Result<Option<Provenance>> {
+        read_provenance(&self.path)
+    }
+
+    pub(crate) fn write_provenance(&self, provenance: &Provenance) -> Result<()> {
+        let text = serde_json::to_string_pretty(provenance).map_err(|error| Error::Merge(error.into()))?;
+        self.write(PROVENANCE, (text + "\n").as_bytes())
+    }
+
+    pub(crate) fn result(&self) -> Result<Option<Vec<u8>>> {
+        files::read(&self.path.join(RESULT))
+    }
+
+    pub(crate) fn write_result(&self, bytes: &[u8]) -> Result<()> {
+        self.write(RESULT, bytes)
+    }
+
+    pub(crate) fn result_damaged(&self, reason: &str) -> Error {
+        Error::Damaged { path: self.path.join(RESULT), reason: reason.to_string() }
+    }
+}
+
+/// A unit's table with the file that holds it.
+#[derive(Debug)]
+pub(crate) struct Shard {
+    pub(crate) path: PathBuf,
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) table: Table,
+}
+
+/// The units in a folder's shards, each file checked.
+pub(crate) fn read_shards(
+    folder: &Path,
+    identity: &Identity,
+    units: usize,
+) -> Result<BTreeMap<usize, Shard>> {
+    let mut found: BTreeMap<usize, Shard> = BTreeMap::new();
+    for path in files::list(&folder.join(SHARDS))? {
+        let bytes = files::read(&path)?.unwrap_or_default();
+        let (unit, table) = shard::decode(identity, units, &path, &bytes)?;
+        if let Some(other) = found.insert(unit, Shard { path: path.clone(), bytes, table }) {
+            return Err(Error::Conflict { first: other.path, second: path });
+        }
+    }
+    Ok(found)
+}
+
+/// The normalised specification in a folder.
+///
+/// # Errors
+/// No run there, or text that is not UTF-8.
+pub fn specification_of(folder: &Path) -> Result<String> {
+    let path = folder.join(SPECIFICATION);
+    let bytes = files::read(&path)?.ok_or_else(|| Error::NotARun { folder: folder.to_path_buf() })?;
+    String::from_utf8(bytes).map_err(|_| Error::Damaged { path, reason: "it is not UTF-8 text".to_string() })
+}
+
+/// Refuses a folder whose specification is not this one.
+pub(crate) fn check_specification(folder: &Path, expected: &str, found: &[u8]) -> Result<()> {
+    if expected.as_bytes() == found {
+        return Ok(());
+    }
+    let found = String::from_utf8_lossy(found);
+    let mut lines = expected.lines().map(Some).chain([None; 1]).zip(found.lines().map(Some).chain([None; 1]));
+    let (index, (ours, theirs)) =
+        lines.by_ref().enumerate().find(|(_, (ours, theirs))| ours != theirs).unwrap_or((0, (None, None)));
+    let text =
+        |line: Option<&str>| line.map_or("nothing".to_string(), |line| line.chars().take(80).collect());
+    Err(Error::OtherSpecification {
+        folder: folder.to_path_buf(),
+        line: index + 1,
+        expected: text(ours),
+        found: text(theirs),
+    })
+}
+
+pub(crate) fn read_provenance(folder: &Path) -> Result<Option<Provenance>> {
+    let path = folder.join(PROVENANCE);
+    let Some(bytes) = files::read(&path)? else {
+        return Ok(None);
+    };
+    serde_json::from_slice(&bytes).map(Some).map_err(|error| Error::Damaged {
+        path,
+        reason: format!("it is not the JSON that was written: {error}"),
+    })
+}
+
+/// Reads a finished run, checking the result against its checksum.
+///
+/// # Errors
+/// No run, a run without result, damaged files.
+pub fn read_finished(folder: &Path) -> Result<FinishedRun> {
+    let specification = specification_of(folder)?;
+    let path = folder.join(RESULT);
+    let unfinished = || Error::Damaged {
+        path: path.clone(),
+        reason: "it is missing: the run is not finished".to_string(),
+    };
+    let bytes = files::read(&path)?.ok_or_else(unfinished)?;
+    let provenance = read_provenance(folder)?.ok_or_else(|| Error::Damaged {
+        path: folder.join(PROVENANCE),
+        reason: "it is missing".to_string(),
+    })?;
+    if provenance.result_sha256.as_deref() != Some(files::digest(&bytes).as_str()) {
+        let reason = "its content does not match the checksum in provenance.json".to_string();
+        return Err(Error::Damaged { path, reason });
+    }
+    if provenance.specification_sha256 != files::digest(specification.as_bytes()) {
+        let path = folder.join(SPECIFICATION);
+        let reason = "its content does not match the checksum in provenance.json".to_string();
+        return Err(Error::Damaged { path, reason });
+    }
+    let (result, _) = Table::from_parquet(&bytes)
+        .map_err(|error| Error::Damaged { path: path.clone(), reason: error.to_string() })?;
+    Ok(FinishedRun { specification, provenance, result })
+}

@@ -1,0 +1,74 @@
+//! Provenance: which program made a run, where, when and with what.
+
+use serde::{Deserialize, Serialize};
+use std::time::SystemTime;
+
+/// The program that runs, as it knows itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Origin {
+    /// Its name.
+    pub program: String,
+    /// Its version.
+    pub version: String,
+    /// The commit that it was built from, if known; "+changes" if the tree had changes.
+    pub commit: Option<String>,
+}
+
+/// One stretch of work on a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkSession {
+    /// The program.
+    pub origin: Origin,
+    /// The machine's name.
+    pub host: String,
+    /// Operating system and processor.
+    pub system: String,
+    /// Threads that ran units.
+    pub threads: usize,
+    /// UTC.
+    pub started: String,
+    /// UTC; missing if the process was killed.
+    pub ended: Option<String>,
+    /// Units computed.
+    pub units: usize,
+}
+
+/// The history of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Provenance {
+    /// SHA-256 of spec.toml.
+    pub specification_sha256: String,
+    /// Instructions of the simulations.
+    pub instruction_set: String,
+    /// Units of the plan.
+    pub units: usize,
+    /// In order.
+    pub sessions: Vec<WorkSession>,
+    /// SHA-256 of result.parquet, once there is one.
+    pub result_sha256: Option<String>,
+}
+
+impl WorkSession {
+    /// A session that begins now.
+    pub(crate) fn begin(origin: &Origin) -> Self {
+        WorkSession {
+            origin: origin.clone(),
+            host: gethostname::gethostname().to_string_lossy().into_owned(),
+            system: format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
+            threads: rayon::current_num_threads(),
+            started: now(),
+            ended: None,
+            units: 0,
+        }
+    }
+
+    pub(crate) fn end(&mut self, units: usize) {
+        self.ended = Some(now());
+        self.units = units;
+    }
+}
+
+fn now() -> String {
+    humantime::format_rfc3339_seconds(SystemTime::now()).to_string()
+}

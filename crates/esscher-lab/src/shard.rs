@@ -1,0 +1,90 @@
+//! A shard: the result of one unit as a Parquet file that knows which run it belongs to.
+//!
+//! The file's name is the unit and the beginning of the SHA-256 of its bytes, so damage shows; the notes inside say which
+//! specification, program version and instruction set made it, so that nothing foreign is merged.
+
+use crate::error::{Error, Result};
+use crate::experiment::Experiment;
+use crate::{Table, files};
+use std::path::Path;
+
+/// What results of one run share.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Identity {
+    /// SHA-256 of the normalised specification.
+    pub(crate) specification: String,
+    pub(crate) instruction_set: String,
+    pub(crate) version: String,
+}
+
+/// Hexadecimal digits of the digest in a file's name.
+const SHOWN: usize = 16;
+
+impl Identity {
+    pub(crate) fn new(experiment: &dyn Experiment) -> Self {
+        Identity {
+            specification: files::digest(experiment.specification().as_bytes()),
+            instruction_set: experiment.instruction_set(),
+            version: env!("CARGO_PKG_VERSION").to_string(),
+        }
+    }
+
+    pub(crate) fn notes(&self) -> Vec<(&'static str, &str)> {
+        vec![
+            ("esscher.specification", &self.specification),
+            ("esscher.instruction_set", &self.instruction_set),
+            ("esscher.version", &self.version),
+        ]
+    }
+
+    /// Refuses a file whose notes are of another run.
+    fn check(&self, path: &Path, notes: &[(String, String)]) -> Result<()> {
+        let ours = self.notes();
+        let names = ["specification", "instruction set", "version of esscher"];
+        for ((key, expected), name) in ours.into_iter().zip(names) {
+            let found =
+                notes.iter().find(|(note, _)| note == key).map_or("none", |(_, value)| value.as_str());
+            if found != expected {
+                let (found, expected) = (shown(found), shown(expected));
+                let reason = format!("its {name} is {found}, this run's is {expected}");
+                return Err(Error::Foreign { path: path.to_path_buf(), reason });
+            }
+        }
+        Ok(())
+    }
+}
+
+fn shown(text: &str) -> String {
+    text.chars().take(SHOWN).collect()
+}
+
+/// The bytes of a unit's file, and its name.
+pub(crate) fn encode(identity: &Identity, unit: usize, table: &Table) -> Result<(String, Vec<u8>)> {
+    let number = unit.to_string();
+    let mut notes = identity.notes();
+    notes.push(("esscher.unit", &number));
+    let bytes = table.to_parquet(&notes).map_err(|error| Error::Merge(error.into()))?;
+    Ok((format!("{unit:05}-{}.parquet", &files::digest(&bytes)[..SHOWN]), bytes))
+}
+
+/// Reads the file of a unit; refuses what is damaged or of another run.
+pub(crate) fn decode(identity: &Identity, units: usize, path: &Path, bytes: &[u8]) -> Result<(usize, Table)> {
+    let damaged = |reason: &str| Error::Damaged { path: path.to_path_buf(), reason: reason.to_string() };
+    let foreign = |reason: &str| Error::Foreign { path: path.to_path_buf(), reason: reason.to_string() };
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let parts = name.strip_suffix(".parquet").and_then(|stem| stem.split_once('-'));
+    let Some((unit, digest)) = parts.and_then(|(unit, digest)| Some((unit.parse::<usize>().ok()?, digest)))
+    else {
+        return Err(foreign("its name is not that of a unit"));
+    };
+    if digest != &files::digest(bytes)[..SHOWN] {
+        return Err(damaged("its content does not match the checksum in its name"));
+    }
+    let (table, notes) = Table::from_parquet(bytes).map_err(|error| damaged(&error.to_string()))?;
+    identity.check(path, &notes)?;
+    let stated = notes.iter().find(|(note, _)| note == "esscher.unit").map(|(_, value)| value.as_str());
+    if stated != Some(unit.to_string().as_str()) || unit >= units {
+        return Err(foreign("its name and its content speak of different units"));
+    }
+    Ok((unit, table))
+}

@@ -1,0 +1,339 @@
+//! Runs of a toy experiment: interruption, damage, foreign files, shards; the file system is real.
+
+use esscher_core::Monitor;
+use esscher_lab::{
+    Column, Error, Experiment, Failure, Origin, Outcome, RunFolder, Share, Table, Unit, Watcher, merge, run,
+};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Squares of the unit's number; counts how often it is asked.
+struct Squares {
+    specification: String,
+    instruction_set: String,
+    calls: AtomicUsize,
+    fails_at: Option<usize>,
+}
+
+impl Squares {
+    fn new(seed: u64) -> Self {
+        Squares {
+            specification: format!("kind = \"squares\"\nseed = {seed}\n"),
+            instruction_set: "portable".to_string(),
+            calls: AtomicUsize::new(0),
+            fails_at: None,
+        }
+    }
+}
+
+const UNITS: usize = 12;
+
+impl Experiment for Squares {
+    fn specification(&self) -> &str {
+        &self.specification
+    }
+
+    fn instruction_set(&self) -> String {
+        self.instruction_set.clone()
+    }
+
+    fn units(&self) -> Vec<Unit> {
+        (0..UNITS).map(|unit| Unit { label: format!("square of {unit}"), cost: unit as f64 }).collect()
+    }
+
+    fn run_unit(&self, unit: usize, monitor: &dyn Monitor) -> Result<Option<Table>, Failure> {
+        if monitor.should_stop() {
+            return Ok(None);
+        }
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        if self.fails_at == Some(unit) {
+            return Err("this unit is impossible".into());
+        }
+        let mut table =
+            Table::new(&[("unit", Column::Integer), ("square", Column::Real), ("note", Column::Text)]);
+        let note = (unit % 2 == 0).then_some("even");
+        table.push([(unit as i64).into(), ((unit * unit) as f64 / 3.0).into(), note.into()])?;
+        Ok(Some(table))
+    }
+
+    fn merge(&self, units: Vec<Table>) -> Result<Table, Failure> {
+        let mut units = units.into_iter();
+        let mut all = units.next().ok_or("no units")?;
+        for unit in units {
+            all.append(unit)?;
+        }
+        Ok(all)
+    }
+}
+
+/// Stops after this many units.
+struct StopAfter(AtomicUsize);
+
+impl Watcher for StopAfter {
+    fn plan(&self, _: &[Unit], _: &[usize]) {}
+    fn part(&self, _: usize, _: f64) {}
+    fn finished(&self, _: usize) {
+        let _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
+    }
+    fn should_stop(&self) -> bool {
+        self.0.load(Ordering::Relaxed) == 0
+    }
+}
+
+fn never() -> StopAfter {
+    StopAfter(AtomicUsize::new(usize::MAX))
+}
+
+fn origin() -> Origin {
+    Origin { program: "test".to_string(), version: "0".to_string(), commit: None }
+}
+
+fn whole(path: &Path, experiment: &Squares) -> Result<Outcome, Error> {
+    let folder = RunFolder::open(path, experiment)?;
+    run(experiment, &folder, Share::WHOLE, &origin(), &never())
+}
+
+fn bytes(path: &Path) -> (Vec<u8>, Vec<u8>) {
+    let read = |name: &str| fs::read(path.join(name)).unwrap();
+    (read("spec.toml"), read("result.parquet"))
+}
+
+fn shards(path: &Path) -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> =
+        fs::read_dir(path.join("shards")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    found.sort();
+    found
+}
+
+#[test]
+fn a_finished_run_is_never_computed_again() {
+    let place = tempfile::tempdir().unwrap();
+    let experiment = Squares::new(1);
+    let Outcome::Finished { computed, kept, result, .. } = whole(place.path(), &experiment).unwrap() else {
+        panic!()
+    };
+    assert_eq!((computed, kept, result.len()), (UNITS, 0, UNITS));
+    let before = bytes(place.path());
+    let Outcome::Finished { computed, kept, result: again, .. } = whole(place.path(), &experiment).unwrap()
+    else {
+        panic!()
+    };
+    assert_eq!((computed, kept), (0, UNITS));
+    assert_eq!(again, result);
+    assert_eq!(experiment.calls.load(Ordering::Relaxed), UNITS);
+    assert_eq!(bytes(place.path()), before);
+    // Not even when the shards were deleted to save space.
+    fs::remove_dir_all(place.path().join("shards")).unwrap();
+    assert!(matches!(whole(place.path(), &experiment).unwrap(), Outcome::Finished { computed: 0, .. }));
+}
+
+#[test]
+fn a_stopped_run_goes_on_and_ends_with_the_same_bytes() {
+    let (undisturbed, place) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    whole(undisturbed.path(), &Squares::new(1)).unwrap();
+    let experiment = Squares::new(1);
+    let mut stops = 0;
+    loop {
+        let folder = RunFolder::open(place.path(), &experiment).unwrap();
+        let watcher = StopAfter(AtomicUsize::new(3));
+        match run(&experiment, &folder, Share::WHOLE, &origin(), &watcher).unwrap() {
+            Outcome::Stopped { done, total } => {
+                assert!(done < total && total == UNITS);
+                stops += 1;
+            }
+            Outcome::Finished { .. } => break,
+            other => panic!("{other:?}"),
+        }
+        assert!(stops < UNITS);
+    }
+    assert!(stops >= 2, "{stops}");
+    assert_eq!(experiment.calls.load(Ordering::Relaxed), UNITS, "no unit is computed twice");
+    assert_eq!(bytes(place.path()), bytes(undisturbed.path()));
+}
+
+#[test]
+fn shards_of_three_machines_make_the_bytes_of_one_run() {
+    let single = tempfile::tempdir().unwrap();
+    whole(single.path(), &Squares::new(1)).unwrap();
+    let place = tempfile::tempdir().unwrap();
+    let folders: Vec<PathBuf> = (0..3).map(|index| place.path().join(format!("shard-{index}"))).collect();
+    for (index, path) in folders.iter().enumerate().rev() {
+        let experiment = Squares::new(1);
+        let folder = RunFolder::open(path, &experiment).unwrap();
+        let outcome = run(&experiment, &folder, Share::new(index, 3).unwrap(), &origin(), &never()).unwrap();
+        assert!(matches!(outcome, Outcome::ShareDone { computed: 4, units: 4 }), "{outcome:?}");
+    }
+    let experiment = Squares::new(1);
+    let merged = place.path().join("merged");
+    let folder = RunFolder::open(&merged, &experiment).unwrap();
+    let missing = merge(&experiment, &folders[..2], &folder, &origin()).unwrap_err();
+    assert!(matches!(missing, Error::Incomplete { missing: 4, total: 12, first: 2 }), "{missing:?}");
+    merge(&experiment, &folders, &folder, &origin()).unwrap();
+    assert_eq!(bytes(&merged), bytes(single.path()));
+    assert_eq!(experiment.calls.load(Ordering::Relaxed), 0);
+    assert!(Share::new(3, 3).is_none() && Share::new(0, 0).is_none());
+}
+
+#[test]
+fn shards_of_another_specification_or_instruction_set_are_refused() {
+    let place = tempfile::tempdir().unwrap();
+    let other = place.path().join("other");
+    whole(&other, &Squares::new(2)).unwrap();
+    let experiment = Squares::new(1);
+    let folder = RunFolder::open(&place.path().join("merged"), &experiment).unwrap();
+    let refused = merge(&experiment, std::slice::from_ref(&other), &folder, &origin()).unwrap_err();
+    let text = refused.to_string();
+    assert!(text.contains("line 2 of its spec.toml says `seed = 2`, this run says `seed = 1`"), "{text}");
+
+    // The same specification computed with other instructions.
+    let vector = place.path().join("vector");
+    whole(&vector, &Squares { instruction_set: "avx2".to_string(), ..Squares::new(1) }).unwrap();
+    let refused = merge(&experiment, std::slice::from_ref(&vector), &folder, &origin()).unwrap_err();
+    let text = refused.to_string();
+    assert!(matches!(refused, Error::Foreign { .. }), "{text}");
+    assert!(text.contains("its instruction set is avx2, this run's is portable"), "{text}");
+
+    // A shard smuggled into the folder of another specification.
+    let smuggled = &shards(&other)[0];
+    fs::copy(smuggled, folder.path().join("shards").join(smuggled.file_name().unwrap())).unwrap();
+    let refused = run(&experiment, &folder, Share::WHOLE, &origin(), &never()).unwrap_err();
+    assert!(matches!(&refused, Error::Foreign { path, .. } if path.ends_with(smuggled.file_name().unwrap())));
+}
+
+#[test]
+fn a_folder_of_another_specification_is_refused_and_left_alone() {
+    let place = tempfile::tempdir().unwrap();
+    whole(place.path(), &Squares::new(1)).unwrap();
+    let before = bytes(place.path());
+    let refused = whole(place.path(), &Squares::new(2)).unwrap_err();
+    assert!(matches!(refused, Error::OtherSpecification { line: 2, .. }), "{refused}");
+    assert_eq!(bytes(place.path()), before);
+}
+
+#[test]
+fn damage_is_named_and_only_the_damaged_unit_is_done_anew() {
+    let damages: [fn(&mut Vec<u8>); 4] = [
+        |content| content.truncate(content.len() / 2),
+        |content| content.clear(),
+        |content| content[20] ^= 1,
+        |content| content.push(0),
+    ];
+    for damage in damages {
+        let place = tempfile::tempdir().unwrap();
+        whole(place.path(), &Squares::new(1)).unwrap();
+        let undisturbed = bytes(place.path());
+        // As if killed before the result was there.
+        fs::remove_file(place.path().join("result.parquet")).unwrap();
+        let victim = shards(place.path())[5].clone();
+        let mut content = fs::read(&victim).unwrap();
+        damage(&mut content);
+        fs::write(&victim, &content).unwrap();
+        let experiment = Squares::new(1);
+        let refused = whole(place.path(), &experiment).unwrap_err();
+        assert!(matches!(&refused, Error::Damaged { path, .. } if *path == victim), "{refused}");
+        assert!(refused.hint().is_some_and(|hint| hint.contains("delete")));
+        fs::remove_file(&victim).unwrap();
+        let Outcome::Finished { computed, .. } = whole(place.path(), &experiment).unwrap() else { panic!() };
+        assert_eq!(computed, 1);
+        assert_eq!(bytes(place.path()), undisturbed);
+    }
+}
+
+#[test]
+fn every_flipped_bit_of_a_shard_or_result_is_noticed() {
+    let place = tempfile::tempdir().unwrap();
+    whole(place.path(), &Squares::new(1)).unwrap();
+    let result = place.path().join("result.parquet");
+    let intact = fs::read(&result).unwrap();
+    for index in (0..intact.len()).step_by(7) {
+        let mut flipped = intact.clone();
+        flipped[index] ^= 1 << (index % 8);
+        fs::write(&result, &flipped).unwrap();
+        let refused = whole(place.path(), &Squares::new(1)).unwrap_err();
+        assert!(matches!(&refused, Error::Damaged { path, .. } if *path == result), "{refused}");
+        assert!(esscher_lab::read_finished(place.path()).is_err());
+    }
+    fs::remove_file(&result).unwrap();
+    let victim = shards(place.path())[0].clone();
+    let intact = fs::read(&victim).unwrap();
+    for index in 0..intact.len() {
+        let mut flipped = intact.clone();
+        flipped[index] ^= 1 << (index % 8);
+        fs::write(&victim, &flipped).unwrap();
+        let refused = whole(place.path(), &Squares::new(1)).unwrap_err();
+        assert!(matches!(&refused, Error::Damaged { path, .. } if *path == victim), "{refused}");
+    }
+}
+
+#[test]
+fn a_result_without_its_checksum_is_merged_anew() {
+    // Killed between the two writes; or the history was lost.
+    let place = tempfile::tempdir().unwrap();
+    whole(place.path(), &Squares::new(1)).unwrap();
+    let before = bytes(place.path());
+    fs::remove_file(place.path().join("provenance.json")).unwrap();
+    fs::write(place.path().join("result.parquet"), b"half").unwrap();
+    assert!(matches!(whole(place.path(), &Squares::new(1)).unwrap(), Outcome::Finished { computed: 0, .. }));
+    assert_eq!(bytes(place.path()), before);
+    // A history that is not ours is named.
+    fs::write(place.path().join("provenance.json"), b"{\"half\":").unwrap();
+    let refused = whole(place.path(), &Squares::new(1)).unwrap_err();
+    assert!(
+        matches!(&refused, Error::Damaged { path, .. } if path.ends_with("provenance.json")),
+        "{refused}"
+    );
+}
+
+#[test]
+fn foreign_files_are_refused_by_name_and_temporary_ones_swept() {
+    let place = tempfile::tempdir().unwrap();
+    let experiment = Squares::new(1);
+    drop(RunFolder::open(place.path(), &experiment).unwrap());
+    let left = place.path().join("shards/.part-123-00001-abc.parquet");
+    fs::write(&left, b"half of a shard").unwrap();
+    fs::write(place.path().join("shards/.DS_Store"), b"not ours, hidden, harmless").unwrap();
+    drop(RunFolder::open(place.path(), &experiment).unwrap());
+    assert!(!left.exists());
+    let notes = place.path().join("shards/notes.txt");
+    fs::write(&notes, b"mine").unwrap();
+    let refused = whole(place.path(), &experiment).unwrap_err();
+    assert!(matches!(&refused, Error::Foreign { path, .. } if *path == notes), "{refused}");
+    assert!(notes.exists());
+}
+
+#[test]
+fn two_runs_in_one_folder_are_refused_until_the_first_ends() {
+    let place = tempfile::tempdir().unwrap();
+    let experiment = Squares::new(1);
+    let first = RunFolder::open(place.path(), &experiment).unwrap();
+    let refused = RunFolder::open(place.path(), &experiment).unwrap_err();
+    assert!(matches!(refused, Error::InUse { .. }), "{refused}");
+    drop(first);
+    RunFolder::open(place.path(), &experiment).unwrap();
+}
+
+#[test]
+fn a_unit_that_fails_is_named_and_the_others_are_kept() {
+    let place = tempfile::tempdir().unwrap();
+    let failing = Squares { fails_at: Some(0), ..Squares::new(1) };
+    let refused = whole(place.path(), &failing).unwrap_err();
+    assert_eq!(refused.to_string(), "square of 0: this unit is impossible");
+    // Unit 0 is the cheapest, so all others were handed out before it.
+    assert!(shards(place.path()).len() >= UNITS - 1 - rayon::current_num_threads());
+    assert!(matches!(whole(place.path(), &Squares::new(1)).unwrap(), Outcome::Finished { .. }));
+}
+
+#[test]
+fn tables_refuse_what_does_not_fit() {
+    let mut table = Table::new(&[("a", Column::Real), ("b", Column::Text)]);
+    assert!(table.push([1.0.into()]).is_err());
+    assert!(table.push([f64::NAN.into(), "x".into()]).is_err());
+    assert!(table.push([1_i64.into(), "x".into()]).is_err());
+    table.push([None::<f64>.into(), "x".into()]).unwrap();
+    let row = table.rows().next().unwrap();
+    assert!(row.real("a").is_err() && row.optional_real("a").unwrap().is_none() && row.text("c").is_err());
+    assert!(Table::from_parquet(b"PAR1").is_err());
+    let other = Table::new(&[("a", Column::Real)]);
+    assert!(table.append(other).is_err());
+}

@@ -1,0 +1,194 @@
+//! The strict reader: mistakes told with place and suggestion, and no text that makes it panic or forget.
+
+use esscher_lab::specification::{self, Bounds, Mistake, Section};
+use proptest::prelude::*;
+
+#[derive(Debug, PartialEq)]
+struct Everything {
+    name: String,
+    size: u64,
+    scale: f64,
+    list: Vec<f64>,
+    words: Vec<u8>,
+    matrix: Vec<Vec<f64>>,
+    parts: Vec<f64>,
+    truth: bool,
+}
+
+fn everything(file: &mut Section) -> Result<Everything, Mistake> {
+    Ok(Everything {
+        name: file.text("name", Some("no \"name\" \\"))?,
+        size: file.integer("size", 1..=1_000_000_000_000, Some(7))?,
+        scale: file.table("inner", |inner| inner.real("scale", Bounds::Positive, Some(0.1)))?,
+        list: file.reals("list", Bounds::Any, 0..=100, Some(&[1.0, -2.5]))?,
+        words: file.choices("words", &[("one", 1), ("two", 2)], Some(&["two"]))?,
+        matrix: match file.form("matrix") {
+            Some(_) => file.matrix("matrix", 100)?,
+            None => Vec::new(),
+        },
+        parts: match file.form("part") {
+            Some(_) => file.tables("part", 1..=10, |part| part.real("weight", Bounds::NotNegative, None))?,
+            None => Vec::new(),
+        },
+        truth: file.truth("truth", Some(false))?,
+    })
+}
+
+fn mistake(text: &str) -> Mistake {
+    specification::read("it.toml", text, everything).unwrap_err()
+}
+
+#[test]
+fn mistakes_name_file_line_key_expectation_and_finding() {
+    for (text, place, message, hint) in [
+        ("sise = 3", (1, 1), "there is no key `sise`", Some("did you mean `size`?")),
+        (
+            "\n\nsize = 0",
+            (3, 8),
+            "key `size`: expected a whole number from 1 to 1000000000000, found 0",
+            None,
+        ),
+        (
+            "size = 2.5",
+            (1, 8),
+            "key `size`: expected a whole number from 1 to 1000000000000, found 2.5",
+            None,
+        ),
+        (
+            "size = \"3\"",
+            (1, 8),
+            "key `size`: expected a whole number from 1 to 1000000000000, found the text \"3\"",
+            None,
+        ),
+        ("[inner]\nscale = -1", (2, 9), "key `inner.scale`: expected a number above 0, found -1", None),
+        ("[inner]\nscale = nan", (2, 9), "key `inner.scale`: expected a number above 0, found nan", None),
+        (
+            "words = [\"tow\"]",
+            (1, 10),
+            "key `words`: expected one of \"one\", \"two\", found \"tow\"",
+            Some("did you mean \"two\"?"),
+        ),
+        (
+            "matrix = [[1, 2], [3]]",
+            (1, 19),
+            "key `matrix`: expected rows of equal length, found 1 after 2",
+            None,
+        ),
+        (
+            "[[part]]\nweigth = 1",
+            (2, 1),
+            "key `part[1].weight` is missing",
+            Some("did you mean `weight` where the file says `weigth`?"),
+        ),
+        ("inner = 3", (1, 9), "key `inner`: expected a table, found 3", None),
+        ("truth = 1", (1, 9), "key `truth`: expected true or false, found 1", None),
+        (
+            "size = 1979-05-27",
+            (1, 8),
+            "key `size`: expected a whole number from 1 to 1000000000000, found a date",
+            None,
+        ),
+    ] {
+        let found = mistake(text);
+        assert_eq!(((found.line, found.column), found.message.as_str()), (place, message), "{text}");
+        assert_eq!(found.hint.as_deref(), hint, "{text}");
+    }
+    assert_eq!(mistake("=").line, 1);
+    assert_eq!(mistake("size = 3\nsize = 4").line, 2, "a key given twice");
+}
+
+#[test]
+fn normalised_text_holds_every_default_and_reads_back_the_same() {
+    let (first, text) = specification::read("it.toml", "", everything).unwrap();
+    let expected = "name = \"no \\\"name\\\" \\\\\"\nsize = 7\nlist = [1.0, -2.5]\nwords = [\"two\"]\ntruth = false\n\n[inner]\nscale = 0.1\n";
+    assert_eq!(text, expected);
+    assert_eq!(specification::read("it.toml", &text, everything).unwrap(), (first, text));
+}
+
+#[test]
+fn whole_numbers_may_be_written_as_powers_of_ten() {
+    let (found, text) = specification::read("it.toml", "size = 1e12", everything).unwrap();
+    assert_eq!(found.size, 1_000_000_000_000);
+    assert!(text.contains("size = 1000000000000\n"));
+    assert!(specification::read("it.toml", "size = 1.0000000000000002e0", everything).is_err());
+}
+
+#[test]
+fn deep_nesting_is_refused_without_exhausting_the_stack() {
+    for text in ["[".repeat(100_000), format!("a = {}", "[".repeat(100_000)), "a.".repeat(100_000)] {
+        assert!(specification::read("it.toml", &text, everything).is_err());
+    }
+}
+
+/// Texts near the border of sense: pieces of valid files in any order.
+fn pieces() -> impl Strategy<Value = String> {
+    let piece = prop::sample::select(vec![
+        "name",
+        "size",
+        "list",
+        "words",
+        "matrix",
+        "part",
+        "truth",
+        "inner",
+        "scale",
+        "weight",
+        "=",
+        ".",
+        "[",
+        "]",
+        "[[",
+        "]]",
+        "{",
+        "}",
+        ",",
+        "\n",
+        "\"",
+        "'",
+        "#",
+        " ",
+        "1",
+        "-1",
+        "1e12",
+        "1e400",
+        "nan",
+        "inf",
+        "-0.0",
+        "0x10",
+        "true",
+        "false",
+        "\"two\"",
+        "1979-05-27",
+        "\\u0000",
+        "é",
+        "[1, 2]",
+        "[[1, 2], [3, 4]]",
+    ]);
+    prop::collection::vec(piece, 0..60).prop_map(|pieces| pieces.concat())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 4096, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_text_panics_and_what_is_read_reads_back_the_same(text in prop_oneof![pieces(), any::<String>()]) {
+        if let Ok((found, normalised)) = specification::read("it.toml", &text, everything) {
+            let (again, stable) = specification::read("it.toml", &normalised, everything).unwrap();
+            prop_assert_eq!(&again, &found);
+            prop_assert_eq!(stable, normalised);
+        }
+    }
+
+    #[test]
+    fn any_values_survive_the_round_trip(
+        name in "[^\\p{Cc}]{0,20}", size in 1_u64..=1_000_000_000_000, scale in 1e-300_f64..1e300,
+        list in prop::collection::vec(any::<f64>().prop_filter("finite", |x| x.is_finite()), 0..6),
+    ) {
+        let quoted = name.replace('\\', "\\\\").replace('"', "\\\"");
+        let text = format!("name = \"{quoted}\"\nsize = {size}\nlist = {list:?}\n[inner]\nscale = {scale:e}");
+        let (found, _) = specification::read("it.toml", &text, everything).unwrap();
+        prop_assert_eq!(&found.name, &name);
+        prop_assert_eq!((found.size, found.scale), (size, scale));
+        prop_assert_eq!(&found.list, &list);
+    }
+}

@@ -1,0 +1,282 @@
+//! A gallery of what a report can hold, to look at: `cargo run --release --example gallery -- FOLDER`.
+
+use std::error::Error;
+use std::fs;
+use std::path::Path;
+
+use esscher_report::{
+    Axis, Block, Cell, DataTable, Document, Figure, Mark, Point, Scale, Section, Series, Verdict, html, pdf,
+    png, svg, text,
+};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let folder = std::env::args().nth(1).ok_or("name the folder to write into: gallery FOLDER")?;
+    let folder = Path::new(&folder);
+    fs::create_dir_all(folder)?;
+    let document = document();
+    fs::write(folder.join("report.html"), html(&document))?;
+    fs::write(folder.join("report.txt"), text(&document))?;
+    for block in document.sections.iter().flat_map(|section| &section.blocks) {
+        match block {
+            Block::Figure(figure) => {
+                fs::write(folder.join(format!("{}.svg", figure.id)), svg(figure))?;
+                fs::write(folder.join(format!("{}.png", figure.id)), png(figure)?)?;
+                fs::write(folder.join(format!("{}.pdf", figure.id)), pdf(figure)?)?;
+                fs::write(folder.join(format!("{}.csv", figure.id)), esscher_report::csv::figure(figure))?;
+                fs::write(folder.join(format!("{}.tex", figure.id)), esscher_report::latex::figure(figure))?;
+            }
+            Block::Table(table) => {
+                fs::write(folder.join(format!("{}.csv", table.id)), esscher_report::csv::table(table))?;
+                fs::write(folder.join(format!("{}.tex", table.id)), esscher_report::latex::table(table))?;
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn document() -> Document {
+    Document {
+        title: "A gallery of attention: rates, risks and what cannot be measured".into(),
+        summary: r"Every kind of block that a report can hold, with invented numbers. The operator is
+            $T[\mu](z) = V\,\nabla\Lambda_\mu(Uz)$; run `esscher reproduce` for real ones."
+            .into(),
+        sections: vec![rates(), risks(), corners()],
+        provenance: [
+            ("program", "esscher 0.1.0"),
+            ("commit", "0000000000000000000000000000000000000000"),
+            ("specification", "sha-256 e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"),
+            ("instruction set", "AVX-512"),
+            ("started", "a day in November, took 3 min 12 s"),
+        ]
+        .map(|(name, value)| (name.to_string(), value.to_string()))
+        .to_vec(),
+    }
+}
+
+fn rates() -> Section {
+    Section {
+        id: "rates".into(),
+        title: r"Finite prompts concentrate at rate $L^{-1/2}$".into(),
+        verdict: Some(Verdict::Holds),
+        blocks: vec![
+            Block::Facts(vec![
+                ("Statement".into(), r"For sub-Gaussian tokens, $\mathbb{E}\lVert T[\mu_L](z) - T[\mu](z)\rVert \le C\,L^{-1/2}$ for all $L \ge L_0$.".into()),
+                ("Criterion".into(), "The fitted slope lies within **two standard errors** of $-1/2$.".into()),
+                ("Source".into(), "Theorem 3.2 of the paper, with a < b & c.".into()),
+            ]),
+            Block::Prose(r"The error of a prompt of length $L$ is drawn with its standard error; dashed lines are the bound. Code such as `esscher run concentration.toml` stays code.".into()),
+            Block::Formula(r"\varepsilon(L) = \Bigl(\mathbb{E}\,\bigl\lVert T[\mu_L](z) - T[\mu](z)\bigr\rVert^2\Bigr)^{1/2} = \frac{\sigma\, e^{\tau^2/2}}{\sqrt{L}}\,\bigl(1 + O(L^{-1})\bigr)".into()),
+            Block::Figure(rate_figure()),
+            Block::Table(rate_table()),
+        ],
+    }
+}
+
+fn rate_figure() -> Figure {
+    let lengths = || (0..=12).map(|k| 10f64.powi(k));
+    let dense = || (0..=120).map(|k| 10f64.powf(f64::from(k) / 10.0));
+    let mut series = Vec::new();
+    for (colour, (tau, power)) in [(0.5, -0.5), (1.0, -0.8), (2.0, -1.1)].into_iter().enumerate() {
+        let height = 0.3 * 10f64.powf(-(colour as f64) * 0.3);
+        series.push(Series {
+            name: format!("measured, τ = {tau}"),
+            mark: Mark::Dots,
+            colour,
+            points: lengths()
+                .map(|length| {
+                    let y = height * length.powf(power);
+                    // The last one is consistent with zero: its bar leaves the axes.
+                    let low = if length > 1e11 { -0.3 * y } else { 0.55 * y };
+                    Point { x: length, y, interval: Some((low, 1.8 * y)) }
+                })
+                .collect(),
+        });
+        series.push(Series {
+            name: format!("bound, τ = {tau}"),
+            mark: Mark::Dashed,
+            colour,
+            points: dense().map(|length| Point::new(length, 2.5 * height * length.powf(power))).collect(),
+        });
+    }
+    series.push(Series {
+        name: "mixture, σ² = 0.1".into(),
+        mark: Mark::Line,
+        colour: 3,
+        points: dense()
+            .map(|length| {
+                let y = 0.05 * length.powf(-0.25) * (1.0 + 0.3 * length.ln().sin());
+                Point { x: length, y, interval: Some((0.4 * y, 2.2 * y)) }
+            })
+            .collect(),
+    });
+    Figure {
+        id: "rate".into(),
+        title: r"Error of the softmax head against prompt length $L$".into(),
+        caption: r"Dots with bars: mean and $95\,\%$ interval over $10^4$ prompts. Dashed: the bound. Band: interval of the mixture.".into(),
+        x: Axis { label: "prompt length L (tokens)".into(), scale: Scale::Logarithmic },
+        y: Axis { label: "error ε = ‖T[μ_L] − T[μ]‖".into(), scale: Scale::Logarithmic },
+        series,
+    }
+}
+
+fn rate_table() -> DataTable {
+    let number = |value, error| Cell::Number { value, error };
+    DataTable {
+        id: "slopes".into(),
+        caption: r"Fitted slopes and constants for each temperature $\tau$".into(),
+        columns: ["law", r"$\tau$", "prompts", "slope", r"constant $C$", "error at $L = 10^{12}$", "comment"]
+            .map(String::from)
+            .to_vec(),
+        rows: vec![
+            vec![
+                Cell::Text("Gaussian".into()),
+                number(0.5, None),
+                Cell::Integer(10_000),
+                number(-0.5003, Some(0.0012)),
+                number(0.30012, Some(1e-12)),
+                number(3.0012e-7, Some(2.1e-9)),
+                Cell::Text("exact".into()),
+            ],
+            vec![
+                Cell::Text("Rademacher".into()),
+                number(1.0, None),
+                Cell::Integer(1_000_000),
+                number(-0.4987, Some(0.0031)),
+                number(0.15, Some(0.02)),
+                number(1.5e-7, Some(4e-8)),
+                Cell::Text("$d = 16$".into()),
+            ],
+            vec![
+                Cell::Text("mixture of two".into()),
+                number(2.0, None),
+                Cell::Integer(1_048_576),
+                Cell::Missing,
+                number(12345.678, Some(3.2)),
+                number(2e-9, Some(7e-9)),
+                Cell::Text("slope **not fitted**".into()),
+            ],
+        ],
+    }
+}
+
+fn risks() -> Section {
+    let flow = |rate: f64, floor: f64| move |time: f64| floor + (1.0 - floor) * (-rate * time).exp();
+    let times = || (0..=200).map(|k| f64::from(k) * 0.05);
+    let mut series = Vec::new();
+    for (colour, (length, rate, floor)) in
+        [(100, 0.4, 0.35), (1000, 0.7, 0.18), (10_000, 0.9, 0.1)].into_iter().enumerate()
+    {
+        let risk = flow(rate, floor);
+        series.push(Series {
+            name: format!("gradient flow, L = {length}, started from the origin with the step of the paper"),
+            mark: Mark::Line,
+            colour,
+            points: times().map(|time| Point::with_error(time, risk(time), 0.02)).collect(),
+        });
+        series.push(Series {
+            name: format!("floor, L = {length}"),
+            mark: Mark::Dashed,
+            colour,
+            points: vec![Point::new(0.0, floor), Point::new(10.0, floor)],
+        });
+    }
+    Section {
+        id: "risks".into(),
+        title: "Training reaches the floor of the risk for every prompt length, and this heading is long enough to wrap".into(),
+        verdict: Some(Verdict::Fails),
+        blocks: vec![
+            Block::Prose("Linear axes, and names that are too long to stand beside the figure.".into()),
+            Block::Figure(Figure {
+                id: "risk".into(),
+                title: "Risk along the flow".into(),
+                caption: "Bands: standard error.".into(),
+                x: Axis { label: "training time t".into(), scale: Scale::Linear },
+                y: Axis { label: "risk R(t)".into(), scale: Scale::Linear },
+                series,
+            }),
+        ],
+    }
+}
+
+fn corners() -> Section {
+    let series = |name: &str, mark, colour, points: Vec<(f64, f64)>| Series {
+        name: name.into(),
+        mark,
+        colour,
+        points: points.into_iter().map(|(x, y)| Point::new(x, y)).collect(),
+    };
+    let axis = |label: &str, scale| Axis { label: label.into(), scale };
+    let cloud = (0..6000)
+        .map(|k| f64::from(k) / 6000.0)
+        .map(|t| (t, (40.0 * t).sin() * t + 0.1 * (9973.0 * t).sin()));
+    let gaps =
+        vec![(1.0, 1e-2), (10.0, 1e-3), (100.0, -1.0), (1e3, f64::NAN), (1e4, 1e-5), (1e5, 2e-6), (0.0, 1.0)];
+    let shapes = (0..8).map(|colour| {
+        series(
+            &format!("shape {colour}"),
+            Mark::Dots,
+            colour,
+            (0..5).map(|k| (f64::from(k), 1e6 * (colour as f64 + f64::from(k)))).collect(),
+        )
+    });
+    let many = (0..30).map(|k| {
+        let mark = [Mark::Line, Mark::Dashed, Mark::Dots][k / 8 % 3];
+        series(
+            &format!("head {k}"),
+            mark,
+            k,
+            (1..9).map(|x| (f64::from(x) * 1e3, -f64::from(x) * 0.001 * k as f64)).collect(),
+        )
+    });
+    Section {
+        id: "corners".into(),
+        title: "Corner cases".into(),
+        verdict: Some(Verdict::NotMeasurable),
+        blocks: vec![
+            Block::Prose(r"A formula that cannot be set: $\frac{a}{$ and markup that means itself: </script><b>bold</b> &amp;.".into()),
+            Block::Figure(Figure {
+                id: "gaps".into(),
+                title: "Points that a logarithmic axis cannot hold".into(),
+                x: axis("x", Scale::Logarithmic),
+                y: axis("y", Scale::Logarithmic),
+                series: vec![series("with gaps", Mark::Line, 0, gaps), series("empty", Mark::Dots, 1, vec![])],
+                ..Figure::default()
+            }),
+            Block::Figure(Figure {
+                id: "cloud".into(),
+                title: "Thousands of points".into(),
+                x: axis("position", Scale::Linear),
+                y: axis("height", Scale::Linear),
+                series: vec![series("line of 6000 points", Mark::Line, 5, cloud.collect())],
+                ..Figure::default()
+            }),
+            Block::Figure(Figure {
+                id: "shapes".into(),
+                title: "Every shape and colour".into(),
+                x: axis("step", Scale::Linear),
+                y: axis("tokens seen", Scale::Linear),
+                series: shapes.collect(),
+                ..Figure::default()
+            }),
+            Block::Figure(Figure {
+                id: "narrow".into(),
+                title: "Less than a decade".into(),
+                x: axis("temperature τ", Scale::Logarithmic),
+                y: axis("bias κ", Scale::Logarithmic),
+                series: vec![series("bias", Mark::Dots, 2, (2..9).map(|k| (f64::from(k), 3e-5 / f64::from(k).sqrt())).collect())],
+                ..Figure::default()
+            }),
+            Block::Figure(Figure {
+                id: "many".into(),
+                title: "Many series and long labels".into(),
+                x: axis("a label of the horizontal axis that is so long that it has to be broken into more than one line, with unit (tokens per second)", Scale::Logarithmic),
+                y: axis("a label of the vertical axis that is too long for its axis as well (nats)", Scale::Linear),
+                series: many.collect(),
+                ..Figure::default()
+            }),
+            Block::Figure(Figure { id: "empty".into(), title: "An empty figure".into(), ..Figure::default() }),
+            Block::Table(DataTable { id: "none".into(), caption: "An empty table".into(), columns: vec!["nothing".into()], rows: vec![] }),
+        ],
+    }
+}

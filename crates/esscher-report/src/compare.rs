@@ -1,0 +1,140 @@
+//! Compares documents: figures of the same name drawn over each other, tables of the same columns under each other.
+
+use crate::{Block, Cell, DataTable, Document, Figure, Section, Verdict};
+use std::collections::BTreeMap;
+
+/// One document out of several, each with the name that tells it apart.
+///
+/// ```
+/// use esscher_report::{Block, Document, Figure, Mark, Point, Section, Series, compare};
+/// let run = |height| {
+///     let series = Series { name: "error".into(), mark: Mark::Line, colour: 0, points: vec![Point::new(1.0, height)] };
+///     let figure = Figure { id: "errors".into(), series: vec![series], ..Figure::default() };
+///     let section = Section { id: "a".into(), blocks: vec![Block::Figure(figure)], ..Section::default() };
+///     Document { sections: vec![section], ..Document::default() }
+/// };
+/// let both = compare(&[("first".into(), run(1.0)), ("second".into(), run(2.0))]);
+/// let Block::Figure(figure) = &both.sections[0].blocks[0] else { panic!() };
+/// let names: Vec<&str> = figure.series.iter().map(|series| series.name.as_str()).collect();
+/// assert_eq!(names, ["first: error", "second: error"]);
+/// ```
+pub fn compare(documents: &[(String, Document)]) -> Document {
+    let names: Vec<&str> = documents.iter().map(|(name, _)| name.as_str()).collect();
+    let mut sections: Vec<Section> = Vec::new();
+    for (run, (name, document)) in documents.iter().enumerate() {
+        for section in &document.sections {
+            let joined = match sections.iter().position(|known| known.id == section.id) {
+                Some(index) => &mut sections[index],
+                None => {
+                    let (id, title) = (section.id.clone(), section.title.clone());
+                    sections.push(Section { id, title, verdict: None, blocks: Vec::new() });
+                    let last = sections.len() - 1;
+                    &mut sections[last]
+                }
+            };
+            if let Some(verdict) = section.verdict {
+                joined.blocks.push(Block::Facts(vec![(name.clone(), word(verdict).to_string())]));
+            }
+            for block in &section.blocks {
+                join(joined, run, name, block);
+            }
+        }
+    }
+    let provenance = documents
+        .iter()
+        .flat_map(|(name, document)| {
+            document.provenance.iter().map(move |(key, value)| (format!("{name}: {key}"), value.clone()))
+        })
+        .collect();
+    Document {
+        title: "Comparison of runs".to_string(),
+        summary: format!("{} side by side: {}.", documents.len(), names.join(", ")),
+        sections,
+        provenance,
+    }
+}
+
+/// Adds a block of one run to a section: to a block of the same name if there is one.
+fn join(section: &mut Section, run: usize, name: &str, block: &Block) {
+    match block {
+        Block::Figure(figure) => {
+            let same = section.blocks.iter_mut().find_map(|known| match known {
+                Block::Figure(known) if known.id == figure.id && axes(known) == axes(figure) => Some(known),
+                _ => None,
+            });
+            match same {
+                Some(known) => overlay(known, name, figure),
+                None => {
+                    let taken = section
+                        .blocks
+                        .iter()
+                        .any(|known| matches!(known, Block::Figure(known) if known.id == figure.id));
+                    let id = if taken { format!("{}-{}", figure.id, run + 1) } else { figure.id.clone() };
+                    let mut first = Figure { series: Vec::new(), id, ..figure.clone() };
+                    overlay(&mut first, name, figure);
+                    section.blocks.push(Block::Figure(first));
+                }
+            }
+        }
+        Block::Table(table) => {
+            let mut columns = vec!["run".to_string()];
+            columns.extend(table.columns.iter().cloned());
+            let rows = table.rows.iter().map(|row| {
+                let mut cells = vec![Cell::Text(name.to_string())];
+                cells.extend(row.iter().cloned());
+                cells
+            });
+            let same = section.blocks.iter_mut().find_map(|known| match known {
+                Block::Table(known) if known.id == table.id && known.columns == columns => Some(known),
+                _ => None,
+            });
+            match same {
+                Some(known) => known.rows.extend(rows),
+                None => {
+                    let taken = section
+                        .blocks
+                        .iter()
+                        .any(|known| matches!(known, Block::Table(known) if known.id == table.id));
+                    let id = if taken { format!("{}-{}", table.id, run + 1) } else { table.id.clone() };
+                    let rows = rows.collect();
+                    let caption = table.caption.clone();
+                    section.blocks.push(Block::Table(DataTable { id, caption, columns, rows }));
+                }
+            }
+        }
+        // Prose and formulas are those of the first run that has them.
+        other => {
+            if !section.blocks.contains(other) {
+                section.blocks.push(other.clone());
+            }
+        }
+    }
+}
+
+fn axes(figure: &Figure) -> (&crate::Axis, &crate::Axis) {
+    (&figure.x, &figure.y)
+}
+
+/// Draws the series of one run into a figure, in colours that are not taken.
+fn overlay(figure: &mut Figure, name: &str, other: &Figure) {
+    let mut next = figure.series.iter().map(|series| series.colour + 1).max().unwrap_or(0);
+    let mut colours: BTreeMap<usize, usize> = BTreeMap::new();
+    for series in &other.series {
+        let colour = *colours.entry(series.colour).or_insert_with(|| {
+            next += 1;
+            next - 1
+        });
+        let mut series = series.clone();
+        series.colour = colour;
+        series.name = format!("{name}: {}", series.name);
+        figure.series.push(series);
+    }
+}
+
+fn word(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Holds => "holds",
+        Verdict::Fails => "fails",
+        Verdict::NotMeasurable => "not measurable here",
+    }
+}

@@ -1,0 +1,81 @@
+//! Tables and the data of figures as CSV (RFC 4180), with every digit of the numbers.
+
+use crate::document::{Cell, DataTable};
+use crate::figure::Figure;
+use crate::numbers::machine;
+use crate::prose;
+
+/// A table as CSV: one line of headings, then the rows.
+///
+/// A column in which some number has an error is followed by a column of errors. Missing entries are empty, formulas in
+/// headings and text become Unicode.
+pub fn table(table: &DataTable) -> String {
+    let width = table.rows.iter().map(Vec::len).chain([table.columns.len()]).max().unwrap_or(0);
+    let has_error: Vec<bool> = (0..width)
+        .map(|column| {
+            table.rows.iter().any(|row| matches!(row.get(column), Some(Cell::Number { error: Some(_), .. })))
+        })
+        .collect();
+    let mut out = String::new();
+    let headings = (0..width).flat_map(|column| {
+        let heading = table.columns.get(column).map_or_else(String::new, |heading| prose::plain(heading));
+        let error = has_error[column].then(|| format!("{heading} error").trim_start().to_string());
+        [Some(heading), error].into_iter().flatten()
+    });
+    line(&mut out, headings);
+    for row in &table.rows {
+        let fields = (0..width).flat_map(|column| {
+            let (value, error) = match row.get(column) {
+                Some(Cell::Text(text)) => (prose::plain(text), None),
+                Some(Cell::Integer(value)) => (value.to_string(), None),
+                Some(Cell::Number { value, error }) => (machine(*value), *error),
+                Some(Cell::Missing) | None => (String::new(), None),
+            };
+            let error = has_error[column].then(|| error.map_or_else(String::new, machine));
+            [Some(value), error].into_iter().flatten()
+        });
+        line(&mut out, fields);
+    }
+    out
+}
+
+/// The data of a figure as CSV: one line for each point of each series, also for those that drawings leave out.
+///
+/// The columns are `series`, the labels of the axes, and `low` and `high` if some point has an interval.
+pub fn figure(figure: &Figure) -> String {
+    let points =
+        || figure.series.iter().flat_map(|series| series.points.iter().map(move |point| (series, point)));
+    let has_intervals = points().any(|(_, point)| point.interval.is_some());
+    let ends: &[&str] = if has_intervals { &["low", "high"] } else { &[] };
+    let mut out = String::new();
+    let headings = ["series", or(&figure.x.label, "x"), or(&figure.y.label, "y")];
+    line(&mut out, headings.iter().chain(ends).map(|heading| heading.to_string()));
+    for (series, point) in points() {
+        let ends = has_intervals.then(|| {
+            point.interval.map_or([String::new(), String::new()], |(low, high)| [machine(low), machine(high)])
+        });
+        let fields = [series.name.clone(), machine(point.x), machine(point.y)];
+        line(&mut out, fields.into_iter().chain(ends.into_iter().flatten()));
+    }
+    out
+}
+
+fn or<'a>(label: &'a str, otherwise: &'a str) -> &'a str {
+    if label.trim().is_empty() { otherwise } else { label }
+}
+
+fn line(out: &mut String, fields: impl Iterator<Item = String>) {
+    for (index, field) in fields.enumerate() {
+        if index > 0 {
+            out.push(',');
+        }
+        if field.contains([',', '"', '\n', '\r']) {
+            out.push('"');
+            out.push_str(&field.replace('"', "\"\""));
+            out.push('"');
+        } else {
+            out.push_str(&field);
+        }
+    }
+    out.push('\n');
+}

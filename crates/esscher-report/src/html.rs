@@ -1,0 +1,338 @@
+//! A document as one HTML file that needs nothing else: formulas, figures, data and scripts are inside.
+
+use std::fmt::Write;
+
+use base64::Engine;
+use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
+
+use crate::document::{Block, Cell, DataTable, Document, Section, Verdict};
+use crate::escape::{json_in_html, xml};
+use crate::figure::Figure;
+use crate::frame::{frame, left_out_note};
+use crate::latex::is_text;
+use crate::numbers::{integer, number};
+use crate::palette::{COUNT, DARK, LIGHT};
+use crate::prose::{self, Span, plain};
+use crate::svg::{svg, swatch};
+use crate::vega::vega;
+use crate::{csv, latex};
+
+const STYLE: &str = include_str!("page/style.css");
+const SCRIPT: &str = include_str!("page/script.js");
+const KATEX_STYLE: &str = include_str!("../assets/katex.min.css");
+const KATEX: &str = include_str!("../assets/katex.min.js");
+/// In the order in which they need each other.
+const VEGA: [&str; 3] = [
+    include_str!("../assets/vega.min.js"),
+    include_str!("../assets/vega-lite.min.js"),
+    include_str!("../assets/vega-interpreter.js"),
+];
+
+/// Legends with more entries than this stand below their figure.
+const MOST_BESIDE: usize = 13;
+
+/// A document as one HTML file that opens without a network, on screen, on paper and without JavaScript.
+///
+/// Nothing in the document can become markup, and the page forbids itself every request and every script but its own.
+pub fn html(document: &Document) -> String {
+    let body = body(document);
+    let has_formulas = body.contains("<span class=\"formula") || body.contains("<div class=\"formula");
+    let has_figures = body.contains("<figure ");
+    let mut scripts: Vec<&str> = Vec::new();
+    if has_formulas {
+        scripts.push(KATEX);
+    }
+    if has_figures {
+        scripts.extend(VEGA);
+    }
+    scripts.push(SCRIPT);
+
+    let mut page = String::with_capacity(body.len() + 2_000_000);
+    let _ = write!(
+        page,
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"{}\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n<title>{}</title>\n",
+        xml(&policy(&scripts)),
+        xml(&plain(&document.title)),
+    );
+    if has_formulas {
+        let _ = writeln!(page, "<style>{KATEX_STYLE}</style>");
+    }
+    let _ = writeln!(page, "<style>{STYLE}{}</style>\n</head>\n<body>\n{body}", palette_style());
+    let _ = writeln!(
+        page,
+        "<script type=\"application/json\">{}</script>",
+        json_in_html(&data(document).to_string())
+    );
+    for script in scripts {
+        let _ = writeln!(page, "<script>{script}</script>");
+    }
+    page.push_str("</body>\n</html>\n");
+    page
+}
+
+/// No request may leave the page, and only the scripts of this crate run: each is named by its hash.
+fn policy(scripts: &[&str]) -> String {
+    let hashes: Vec<String> = scripts
+        .iter()
+        .map(|script| {
+            let digest = Sha256::digest(script.as_bytes());
+            format!("'sha256-{}'", base64::engine::general_purpose::STANDARD.encode(digest))
+        })
+        .collect();
+    format!(
+        "default-src 'none'; script-src {}; style-src 'unsafe-inline'; font-src data:; img-src data: blob:; \
+         base-uri 'none'; form-action 'none'",
+        hashes.join(" ")
+    )
+}
+
+/// The colours of series, for legends: the same that the script hands to the figures.
+fn palette_style() -> String {
+    let rules = |palette: [&str; COUNT]| {
+        palette
+            .iter()
+            .enumerate()
+            .map(|(number, paint)| format!("--series-{number}:{paint};"))
+            .collect::<String>()
+    };
+    let mut style = format!(
+        ":root{{{}}}\n:root[data-theme=dark]{{{dark}}}\n\
+         @media (prefers-color-scheme:dark){{:root:not([data-theme=light]){{{dark}}}}}\n",
+        rules(LIGHT),
+        dark = rules(DARK)
+    );
+    for number in 0..COUNT {
+        let _ = writeln!(style, ".series-{number}{{color:var(--series-{number})}}");
+    }
+    style
+}
+
+/// What the script of the page needs: figures to draw and files to offer.
+fn data(document: &Document) -> Value {
+    let mut figures = Map::new();
+    let mut files = Map::new();
+    for block in document.sections.iter().flat_map(|section| &section.blocks) {
+        match block {
+            Block::Figure(figure) => {
+                figures.insert(figure.id.clone(), vega(figure));
+                files.insert(
+                    format!("figure {}", figure.id),
+                    json!({ "csv": csv::figure(figure), "tex": latex::figure(figure) }),
+                );
+            }
+            Block::Table(table) => {
+                files.insert(
+                    format!("table {}", table.id),
+                    json!({ "csv": csv::table(table), "tex": latex::table(table) }),
+                );
+            }
+            Block::Prose(_) | Block::Formula(_) | Block::Facts(_) => {}
+        }
+    }
+    json!({ "figures": figures, "files": files, "palettes": { "light": LIGHT, "dark": DARK } })
+}
+
+fn body(document: &Document) -> String {
+    let mut out = String::new();
+    out.push_str(
+        "<button type=\"button\" class=\"theme\" title=\"Light or dark\" aria-label=\"Switch between light and dark\">\
+         <span aria-hidden=\"true\">◐</span></button>\n<main>\n",
+    );
+    let _ = writeln!(out, "<header>\n<h1>{}</h1>", inline(&document.title));
+    if !document.summary.trim().is_empty() {
+        let _ = writeln!(out, "<p class=\"summary\">{}</p>", inline(&document.summary));
+    }
+    out.push_str("</header>\n");
+    if document.sections.len() >= 2 {
+        contents(&mut out, &document.sections);
+    }
+    for section in &document.sections {
+        let _ = writeln!(
+            out,
+            "<section id=\"{}\">\n<h2>{}{}</h2>",
+            xml(&section.id),
+            inline(&section.title),
+            section.verdict.map_or_else(String::new, |verdict| format!(" {}", badge(verdict)))
+        );
+        for block in &section.blocks {
+            write_block(&mut out, block);
+        }
+        out.push_str("</section>\n");
+    }
+    provenance(&mut out, &document.provenance);
+    out.push_str("</main>\n");
+    out
+}
+
+fn contents(out: &mut String, sections: &[Section]) {
+    out.push_str("<nav aria-label=\"Contents\">\n");
+    let count = |verdict| sections.iter().filter(|section| section.verdict == Some(verdict)).count();
+    let tally: Vec<String> = [
+        (Verdict::Holds, "holds", "hold"),
+        (Verdict::Fails, "fails", "fail"),
+        (Verdict::NotMeasurable, "not measurable", "not measurable"),
+    ]
+    .into_iter()
+    .filter_map(|(verdict, one, many)| match count(verdict) {
+        0 => None,
+        1 => Some(format!("1 {one}")),
+        several => Some(format!("{several} {many}")),
+    })
+    .collect();
+    let tally =
+        if tally.is_empty() { String::new() } else { format!(" <small>{}</small>", tally.join(", ")) };
+    let _ = writeln!(out, "<p class=\"heading\">Contents{tally}</p>\n<ol>");
+    for section in sections {
+        let _ = writeln!(
+            out,
+            "<li><a href=\"#{}\">{}</a>{}</li>",
+            xml(&section.id),
+            inline(&section.title),
+            section.verdict.map_or_else(String::new, |verdict| format!(" {}", badge(verdict)))
+        );
+    }
+    out.push_str("</ol>\n</nav>\n");
+}
+
+fn badge(verdict: Verdict) -> String {
+    let (class, sign) = match verdict {
+        Verdict::Holds => ("holds", "✓"),
+        Verdict::Fails => ("fails", "✗"),
+        Verdict::NotMeasurable => ("undecided", "?"),
+    };
+    format!(
+        "<span class=\"verdict {class}\"><span aria-hidden=\"true\">{sign}</span> {}</span>",
+        verdict.words()
+    )
+}
+
+fn write_block(out: &mut String, block: &Block) {
+    match block {
+        Block::Prose(prose) => {
+            let _ = writeln!(out, "<p>{}</p>", inline(prose));
+        }
+        Block::Formula(source) => {
+            let _ = writeln!(out, "<div class=\"formula displayed\">{}</div>", xml(source));
+        }
+        Block::Facts(facts) => {
+            out.push_str("<dl>\n");
+            for (name, value) in facts {
+                let _ = writeln!(out, "<div><dt>{}</dt><dd>{}</dd></div>", inline(name), inline(value));
+            }
+            out.push_str("</dl>\n");
+        }
+        Block::Table(table) => write_table(out, table),
+        Block::Figure(figure) => write_figure(out, figure),
+    }
+}
+
+fn write_table(out: &mut String, table: &DataTable) {
+    let width = table.rows.iter().map(Vec::len).chain([table.columns.len()]).max().unwrap_or(0);
+    let class = |column| if is_text(table, column) { "" } else { " class=\"number\"" };
+    let _ = writeln!(
+        out,
+        "<div class=\"table\" data-file=\"table {id}\">\n<div class=\"head\"><p class=\"caption\">{}</p>{}</div>\n\
+         <div class=\"scroll\"><table>\n<thead><tr>",
+        inline(&table.caption),
+        tools(&["csv", "tex"]),
+        id = xml(&table.id),
+    );
+    for column in 0..width {
+        let heading = table.columns.get(column).map_or_else(String::new, |heading| inline(heading));
+        let _ = write!(out, "<th scope=\"col\"{}>{heading}</th>", class(column));
+    }
+    out.push_str("</tr></thead>\n<tbody>\n");
+    for row in &table.rows {
+        out.push_str("<tr>");
+        for column in 0..width {
+            let _ = write!(out, "<td{}>{}</td>", class(column), cell(row.get(column)));
+        }
+        out.push_str("</tr>\n");
+    }
+    out.push_str("</tbody></table></div>\n</div>\n");
+}
+
+fn cell(cell: Option<&Cell>) -> String {
+    match cell {
+        Some(Cell::Text(text)) => inline(text),
+        Some(Cell::Integer(value)) => integer(*value).html(),
+        Some(Cell::Number { value, error }) => number(*value, *error).html(),
+        Some(Cell::Missing) | None => "<span class=\"missing\">–</span>".to_string(),
+    }
+}
+
+fn write_figure(out: &mut String, figure: &Figure) {
+    let frame = frame(figure);
+    let _ = writeln!(
+        out,
+        "<figure data-figure=\"{id}\" data-file=\"figure {id}\">\n<div class=\"head\"><p class=\"caption\">{}</p>{}</div>",
+        inline(&figure.title),
+        tools(&["svg", "png", "csv", "tex"]),
+        id = xml(&figure.id),
+    );
+    let place = if figure.series.len() > MOST_BESIDE { "drawing below" } else { "drawing" };
+    let _ = writeln!(out, "<div class=\"{place}\"><div class=\"chart\"></div>\n<ul class=\"legend\">");
+    for (index, (series, drawn)) in figure.series.iter().zip(&frame.series).enumerate() {
+        let _ = writeln!(
+            out,
+            "<li><button type=\"button\" data-series=\"{index}\" aria-pressed=\"false\" class=\"series-{}\">\
+             <svg width=\"26\" height=\"14\" aria-hidden=\"true\">{}</svg><span>{}</span></button></li>",
+            series.colour % COUNT,
+            swatch(series, drawn, "currentColor"),
+            xml(&series.name),
+        );
+    }
+    let _ = write!(out, "</ul></div>\n<div class=\"static\">{}</div>\n<figcaption>", svg(figure));
+    if !figure.caption.trim().is_empty() {
+        let _ = write!(out, "<p>{}</p>", inline(&figure.caption));
+    }
+    if let Some(note) = left_out_note(frame.left_out) {
+        let _ = write!(out, "<p class=\"note\">{}</p>", xml(&note));
+    }
+    out.push_str("</figcaption>\n</figure>\n");
+}
+
+fn tools(kinds: &[&str]) -> String {
+    let buttons: String = kinds
+        .iter()
+        .map(|kind| {
+            let name = if *kind == "tex" { "LaTeX".to_string() } else { kind.to_uppercase() };
+            format!(
+                "<button type=\"button\" data-kind=\"{kind}\" title=\"Download as {name}\">{name}</button>"
+            )
+        })
+        .collect();
+    format!("<span class=\"tools\">{buttons}</span>")
+}
+
+fn provenance(out: &mut String, entries: &[(String, String)]) {
+    if entries.is_empty() {
+        return;
+    }
+    out.push_str("<footer>\n<h2>Provenance</h2>\n<table class=\"provenance\">\n");
+    for (name, value) in entries {
+        let _ = writeln!(out, "<tr><th scope=\"row\">{}</th><td>{}</td></tr>", xml(name), xml(value));
+    }
+    out.push_str("</table>\n</footer>\n");
+}
+
+/// Prose as HTML; formulas keep their source until the script sets them.
+fn inline(prose: &str) -> String {
+    spans(&prose::spans(prose))
+}
+
+fn spans(pieces: &[Span]) -> String {
+    pieces
+        .iter()
+        .map(|piece| match piece {
+            Span::Text(text) => xml(text),
+            Span::Formula(source) => format!("<span class=\"formula\">{}</span>", xml(source)),
+            Span::Code(code) => format!("<code>{}</code>", xml(code)),
+            Span::Strong(inside) => format!("<strong>{}</strong>", spans(inside)),
+        })
+        .collect()
+}

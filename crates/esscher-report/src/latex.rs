@@ -1,0 +1,167 @@
+//! Tables and the data of figures as LaTeX: a `tabular` with rules of the booktabs package.
+
+use crate::document::{Cell, DataTable};
+use crate::figure::Figure;
+use crate::formula::SYMBOLS;
+use crate::numbers::{integer, number};
+use crate::prose::{self, Span};
+
+/// A table as a `tabular`. Needs `\usepackage{booktabs}`, and `amsmath` for entries that are not numbers.
+pub fn table(table: &DataTable) -> String {
+    let width = table.rows.iter().map(Vec::len).chain([table.columns.len()]).max().unwrap_or(0);
+    let alignment: String = (0..width).map(|column| if is_text(table, column) { 'l' } else { 'r' }).collect();
+    let headings: Vec<String> = (0..width)
+        .map(|column| table.columns.get(column).map_or_else(String::new, |prose| self::prose(prose)))
+        .collect();
+    let rows = table.rows.iter().map(|row| (0..width).map(|column| cell(row.get(column))).collect());
+    tabular(&prose::plain(&table.caption), &alignment, &headings, rows)
+}
+
+/// The data of a figure as a `tabular`: one line for each point of each series.
+pub fn figure(figure: &Figure) -> String {
+    let points =
+        || figure.series.iter().flat_map(|series| series.points.iter().map(move |point| (series, point)));
+    let has_intervals = points().any(|(_, point)| point.interval.is_some());
+    let mut headings = vec!["series".to_string(), escaped(&figure.x.label), escaped(&figure.y.label)];
+    if has_intervals {
+        headings.extend(["low".to_string(), "high".to_string()]);
+    }
+    let written = |value: f64| format!("${}$", number(value, None).latex());
+    let rows = points().map(|(series, point)| {
+        let mut row = vec![escaped(&series.name), written(point.x), written(point.y)];
+        if has_intervals {
+            let ends =
+                point.interval.map_or_else(Default::default, |(low, high)| [written(low), written(high)]);
+            row.extend(ends);
+        }
+        row
+    });
+    tabular(&prose::plain(&figure.title), if has_intervals { "lrrrr" } else { "lrr" }, &headings, rows)
+}
+
+fn tabular(
+    comment: &str,
+    alignment: &str,
+    headings: &[String],
+    rows: impl Iterator<Item = Vec<String>>,
+) -> String {
+    // A comment ends with its line, so the caption must stay on one.
+    let comment = comment.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut out = String::new();
+    if !comment.is_empty() {
+        out.push_str(&format!("% {comment}\n"));
+    }
+    out.push_str(&format!(
+        "\\begin{{tabular}}{{{alignment}}}\n\\toprule\n{} \\\\\n\\midrule\n",
+        headings.join(" & ")
+    ));
+    for row in rows {
+        out.push_str(&row.join(" & "));
+        out.push_str(" \\\\\n");
+    }
+    out.push_str("\\bottomrule\n\\end{tabular}\n");
+    out
+}
+
+fn cell(cell: Option<&Cell>) -> String {
+    match cell {
+        Some(Cell::Text(text)) => prose(text),
+        Some(Cell::Integer(value)) => format!("${}$", integer(*value).latex()),
+        Some(Cell::Number { value, error }) => format!("${}$", number(*value, *error).latex()),
+        Some(Cell::Missing) | None => "--".to_string(),
+    }
+}
+
+/// A column of text is aligned to the left; one that holds a number, to the right.
+pub(crate) fn is_text(table: &DataTable, column: usize) -> bool {
+    !table.rows.iter().any(|row| matches!(row.get(column), Some(Cell::Integer(_) | Cell::Number { .. })))
+}
+
+fn prose(prose: &str) -> String {
+    spans(&prose::spans(prose))
+}
+
+fn spans(pieces: &[Span]) -> String {
+    pieces
+        .iter()
+        .map(|piece| match piece {
+            Span::Text(text) => escaped(text),
+            Span::Formula(source) => format!("${source}$"),
+            Span::Code(code) => format!("\\texttt{{{}}}", escaped(code)),
+            Span::Strong(inside) => format!("\\textbf{{{}}}", spans(inside)),
+        })
+        .collect()
+}
+
+/// Plain text in LaTeX: special characters escaped, Greek and signs as formulas, neighbours in one formula.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut after_formula = false;
+    for character in text.chars() {
+        if let Some(source) = formula(character) {
+            if after_formula {
+                out.pop();
+            } else {
+                out.push('$');
+            }
+            out.push_str(&source);
+            out.push('$');
+            after_formula = true;
+            continue;
+        }
+        after_formula = false;
+        match character {
+            '\\' => out.push_str("\\textbackslash{}"),
+            '{' | '}' | '$' | '&' | '#' | '%' | '_' => {
+                out.push('\\');
+                out.push(character);
+            }
+            '~' => out.push_str("\\textasciitilde{}"),
+            '^' => out.push_str("\\textasciicircum{}"),
+            '<' => out.push_str("\\textless{}"),
+            '>' => out.push_str("\\textgreater{}"),
+            '|' => out.push_str("\\textbar{}"),
+            // A literal control character could end a line or a comment.
+            _ if character.is_control() => out.push(' '),
+            other => out.push(other),
+        }
+    }
+    out
+}
+
+/// The formula that writes a character, for those that the fonts of text lack.
+fn formula(character: char) -> Option<String> {
+    match character {
+        '−' => Some("-".to_string()),
+        '‖' => Some("\\Vert".to_string()),
+        '⁰' | '¹' | '²' | '³' | '⁴'..='⁹' | '⁻' => {
+            let digit =
+                "⁰¹²³⁴⁵⁶⁷⁸⁹⁻".chars().zip("0123456789-".chars()).find(|(raised, _)| *raised == character);
+            digit.map(|(_, digit)| format!("{{}}^{{{digit}}}"))
+        }
+        '₀'..='₉' => Some(format!("{{}}_{{{}}}", u32::from(character) - u32::from('₀'))),
+        other => {
+            SYMBOLS.iter().find(|(_, symbol)| *symbol == other).map(|(command, _)| format!("\\{command}"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_escaped_and_formulas_pass() {
+        assert_eq!(
+            prose(r"50 % of $x_1$ & a_b `f_g` **σ²**"),
+            r"50 \% of $x_1$ \& a\_b \texttt{f\_g} \textbf{$\sigma{}^{2}$}"
+        );
+        assert_eq!(prose(r"\input{x}"), r"\textbackslash{}input\{x\}");
+    }
+
+    #[test]
+    fn a_caption_cannot_leave_its_comment() {
+        let data = DataTable { caption: "one\n\\input{x}".into(), ..DataTable::default() };
+        assert!(table(&data).starts_with("% one \\input{x}\n\\begin"));
+    }
+}

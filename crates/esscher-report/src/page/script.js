@@ -1,0 +1,221 @@
+// The script of a report: sets formulas, draws figures, offers files, switches between light and dark.
+(function () {
+  'use strict';
+  const root = document.documentElement;
+  root.classList.add('js');
+  const page = JSON.parse(document.querySelector('script[type="application/json"]').textContent);
+
+  // Formulas. One that cannot be set keeps its source.
+  if (window.katex) {
+    for (const element of document.querySelectorAll('.formula')) {
+      const source = element.textContent;
+      try {
+        katex.render(source, element, {
+          displayMode: element.classList.contains('displayed'), throwOnError: false, errorColor: 'currentColor'
+        });
+      } catch (failure) {
+        element.textContent = source;
+      }
+    }
+  }
+
+  // Light and dark.
+  const prefersDark = window.matchMedia('(prefers-color-scheme: dark)');
+  const isDark = () => root.dataset.theme ? root.dataset.theme === 'dark' : prefersDark.matches;
+  document.querySelector('button.theme').addEventListener('click', () => {
+    root.dataset.theme = isDark() ? 'light' : 'dark';
+    drawAll();
+  });
+  prefersDark.addEventListener('change', () => drawAll());
+
+  // Numbers, written as in the tables.
+  const raised = { '-': '⁻', 0: '⁰', 1: '¹', 2: '²', 3: '³', 4: '⁴', 5: '⁵', 6: '⁶', 7: '⁷', 8: '⁸', 9: '⁹' };
+  function written(value) {
+    if (value === 0) return '0';
+    const [mantissa, exponent] = value.toExponential(5).split('e').map(Number);
+    if (exponent >= -3 && exponent < 6) {
+      const digits = String(Number(value.toPrecision(6))).replace('-', '−');
+      return exponent < 4 ? digits : digits.replace(/(\d+)(\d{3})/, '$1\u202f$2');
+    }
+    const power = '10' + String(exponent).split('').map(sign => raised[sign]).join('');
+    return mantissa === 1 ? power : String(mantissa).replace('-', '−') + '×' + power;
+  }
+
+  // The tooltip: series, x, y and interval of the nearest point.
+  const tooltip = document.createElement('div');
+  tooltip.className = 'tooltip';
+  tooltip.setAttribute('role', 'status');
+  document.body.appendChild(tooltip);
+  function showTooltip(drawing, event, datum) {
+    if (!datum || datum.series === undefined) {
+      tooltip.classList.remove('shown');
+      return;
+    }
+    const axes = drawing.specification.layer[0].encoding;
+    const lines = [
+      [axes.x.axis.title.join(' ') || 'x', written(datum.x)], [axes.y.axis.title.join(' ') || 'y', written(datum.y)]
+    ];
+    if (datum.ends) {
+      const [low, high] = datum.ends;
+      lines.push(['interval', (low === null ? '−∞' : written(low)) + ' … ' + (high === null ? '∞' : written(high))]);
+    }
+    tooltip.replaceChildren();
+    const name = document.createElement('strong');
+    name.textContent = drawing.series[datum.series].name;
+    name.className = 'series-' + datum.colour;
+    tooltip.appendChild(name);
+    for (const [label, value] of lines) {
+      const line = document.createElement('div');
+      const key = document.createElement('span');
+      key.textContent = label + ' ';
+      line.append(key, value);
+      tooltip.appendChild(line);
+    }
+    tooltip.classList.add('shown');
+    const box = tooltip.getBoundingClientRect();
+    const left = event.clientX + 14 + box.width > root.clientWidth ? event.clientX - box.width - 14 : event.clientX + 14;
+    const top = event.clientY + 14 + box.height > window.innerHeight ? event.clientY - box.height - 14 : event.clientY + 14;
+    tooltip.style.left = Math.max(4, left) + 'px';
+    tooltip.style.top = Math.max(4, top) + 'px';
+  }
+
+  // Figures.
+  function rows(series, [bottom, top]) {
+    // An interval may reach beyond the axis: it is drawn to the edge, and told in full.
+    const inside = (end, infinite) => Math.min(top, Math.max(bottom, end === null ? infinite : end));
+    const all = [];
+    series.forEach((one, index) => {
+      let run = 0;
+      one.segments.forEach((segment, number) => {
+        run += 1;
+        segment.forEach(([x, y, low, high], order) => {
+          if (low === undefined) run += 1;
+          const row = { series: index, colour: one.colour, mark: one.mark, segment: number, run, order, x, y };
+          if (low !== undefined) {
+            row.low = inside(low, -Infinity);
+            row.high = inside(high, Infinity);
+            row.ends = [low, high];
+          }
+          if (segment.length === 1) row.lone = true;
+          all.push(row);
+        });
+      });
+    });
+    return all;
+  }
+
+  function theme() {
+    const style = getComputedStyle(root);
+    const ink = style.getPropertyValue('--ink').trim();
+    const faint = style.getPropertyValue('--rule').trim();
+    const quiet = style.getPropertyValue('--quiet').trim();
+    const font = style.getPropertyValue('--sans').trim();
+    return {
+      // The page describes the figure in words; a description of every mark would bury them.
+      aria: false,
+      background: 'transparent',
+      font,
+      view: { stroke: null },
+      axis: {
+        labelColor: ink, titleColor: ink, gridColor: faint, domainColor: quiet, tickColor: quiet,
+        labelFontSize: 12, titleFontSize: 13, titleFontWeight: 500, titlePadding: 10, labelPadding: 4, labelFlush: false
+      },
+      range: { category: page.palettes[isDark() ? 'dark' : 'light'] }
+    };
+  }
+
+  // More marks than this are faster as pixels.
+  const manyRows = 1500;
+  const views = new Map();
+
+  async function draw(figure) {
+    const drawing = page.figures[figure.dataset.figure];
+    if (!drawing || !window.vega) return;
+    const chart = figure.querySelector('.chart');
+    const values = rows(drawing.series, drawing.specification.layer[0].encoding.y.scale.domain);
+    const specification = Object.assign({}, drawing.specification, { data: { values } });
+    try {
+      const compiled = vegaLite.compile(specification, { config: theme(), logger: vega.logger(vega.Error) }).spec;
+      const old = views.get(figure);
+      const highlight = old ? old.signal('highlight') : -1;
+      figure.classList.add('drawn');
+      chart.replaceChildren();
+      const view = new vega.View(vega.parse(compiled, null, { ast: true }), {
+        expr: vegaInterpreter,
+        renderer: values.length > manyRows ? 'canvas' : 'svg',
+        container: chart,
+        hover: true,
+        logLevel: vega.Error,
+        tooltip: (handler, event, item, datum) => showTooltip(drawing, event, datum)
+      });
+      views.set(figure, view);
+      if (old) old.finalize();
+      await view.signal('highlight', highlight).runAsync();
+    } catch (failure) {
+      // The static drawing stays.
+      figure.classList.remove('drawn');
+      console.error(failure);
+    }
+  }
+  // One after the other, with a breath between, so that the page can be read and scrolled meanwhile.
+  let round = 0;
+  async function drawAll() {
+    const mine = ++round;
+    for (const figure of document.querySelectorAll('figure')) {
+      await new Promise(resolve => setTimeout(resolve));
+      if (mine !== round) return;
+      await draw(figure);
+    }
+  }
+
+  for (const entry of document.querySelectorAll('.legend button')) {
+    entry.addEventListener('click', () => {
+      const figure = entry.closest('figure');
+      const view = views.get(figure);
+      const pressed = entry.getAttribute('aria-pressed') === 'true';
+      for (const other of figure.querySelectorAll('.legend button')) other.setAttribute('aria-pressed', 'false');
+      entry.setAttribute('aria-pressed', String(!pressed));
+      if (view) view.signal('highlight', pressed ? -1 : Number(entry.dataset.series)).runAsync();
+    });
+  }
+
+  // Files.
+  function save(name, blob) {
+    const link = document.createElement('a');
+    link.href = URL.createObjectURL(blob);
+    link.download = name;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+  }
+
+  function savePng(name, source) {
+    const density = 3;
+    const image = new Image();
+    image.onload = () => {
+      const canvas = document.createElement('canvas');
+      canvas.width = image.width * density;
+      canvas.height = image.height * density;
+      canvas.getContext('2d').drawImage(image, 0, 0, canvas.width, canvas.height);
+      canvas.toBlob(blob => save(name, blob), 'image/png');
+    };
+    image.src = 'data:image/svg+xml;charset=utf-8,' + encodeURIComponent(source);
+  }
+
+  for (const button of document.querySelectorAll('.tools button')) {
+    button.addEventListener('click', () => {
+      const owner = button.closest('[data-file]');
+      const kind = button.dataset.kind;
+      const stem = owner.dataset.file.replace(/^(figure|table) /, '').replace(/[^\w-]+/g, '-') || 'data';
+      const name = stem + '.' + kind;
+      if (kind === 'svg' || kind === 'png') {
+        const source = new XMLSerializer().serializeToString(owner.querySelector('.static svg'));
+        if (kind === 'svg') save(name, new Blob([source], { type: 'image/svg+xml' }));
+        else savePng(name, source);
+      } else {
+        save(name, new Blob([page.files[owner.dataset.file][kind]], { type: 'text/plain;charset=utf-8' }));
+      }
+    });
+  }
+
+  drawAll();
+})();

@@ -1,0 +1,176 @@
+//! A document as plain text for terminals: headings, wrapped prose, aligned tables.
+
+use crate::document::{Block, Cell, DataTable, Document, Verdict};
+use crate::figure::{Figure, Mark};
+use crate::formula;
+use crate::frame::{frame, left_out_note};
+use crate::latex::is_text;
+use crate::numbers::{integer, number};
+use crate::prose::plain;
+
+/// Prose is wrapped at this many characters.
+const LINE: usize = 96;
+
+/// A document as plain text: for terminals and logs. Figures become a line for each series.
+pub fn text(document: &Document) -> String {
+    let mut out = String::new();
+    heading(&mut out, &plain(&document.title), '=');
+    paragraph(&mut out, &plain(&document.summary), "");
+    for section in &document.sections {
+        let verdict = section.verdict.map_or_else(String::new, |verdict| format!("  [{}]", verdict.words()));
+        heading(&mut out, &(plain(&section.title) + &verdict), '-');
+        for block in &section.blocks {
+            match block {
+                Block::Prose(prose) => paragraph(&mut out, &plain(prose), ""),
+                Block::Formula(source) => paragraph(&mut out, &formula::unicode(source), "    "),
+                Block::Facts(facts) => {
+                    for (name, value) in facts {
+                        wrap(&mut out, &format!("{}: {}", plain(name), plain(value)), "  ", "    ");
+                    }
+                    out.push('\n');
+                }
+                Block::Table(data) => table(&mut out, data),
+                Block::Figure(drawing) => figure(&mut out, drawing),
+            }
+        }
+    }
+    if !document.provenance.is_empty() {
+        heading(&mut out, "Provenance", '-');
+        let width = document.provenance.iter().map(|(name, _)| length(name)).max().unwrap_or(0);
+        for (name, value) in &document.provenance {
+            let gap = " ".repeat(width - length(name));
+            out.push_str(&format!("{}{gap}  {}\n", visible(name), visible(value)));
+        }
+    }
+    out
+}
+
+fn heading(out: &mut String, words: &str, rule: char) {
+    let words = visible(words);
+    if words.trim().is_empty() {
+        return;
+    }
+    if !out.is_empty() && !out.ends_with("\n\n") {
+        out.push('\n');
+    }
+    out.push_str(&format!("{words}\n{}\n\n", rule.to_string().repeat(length(&words).min(LINE))));
+}
+
+fn paragraph(out: &mut String, words: &str, indent: &str) {
+    if !words.trim().is_empty() {
+        wrap(out, words, indent, indent);
+        out.push('\n');
+    }
+}
+
+fn wrap(out: &mut String, words: &str, first: &str, others: &str) {
+    let mut line = first.to_string();
+    let mut empty = true;
+    for word in visible(words).split(' ').filter(|word| !word.is_empty()) {
+        if !empty && length(&line) + 1 + length(word) > LINE {
+            out.push_str(&line);
+            out.push('\n');
+            line = others.to_string();
+            empty = true;
+        }
+        if !empty {
+            line.push(' ');
+        }
+        line.push_str(word);
+        empty = false;
+    }
+    out.push_str(&line);
+    out.push('\n');
+}
+
+fn table(out: &mut String, data: &DataTable) {
+    paragraph(out, &plain(&data.caption), "");
+    let width = data.rows.iter().map(Vec::len).chain([data.columns.len()]).max().unwrap_or(0);
+    let headings: Vec<String> = (0..width)
+        .map(|column| data.columns.get(column).map_or_else(String::new, |words| visible(&plain(words))))
+        .collect();
+    let rows: Vec<Vec<String>> =
+        data.rows.iter().map(|row| (0..width).map(|column| cell(row.get(column))).collect()).collect();
+    let widths: Vec<usize> = (0..width)
+        .map(|column| rows.iter().chain([&headings]).map(|row| length(&row[column])).max().unwrap_or(0))
+        .collect();
+    let mut line = |row: &[String]| {
+        let fields: Vec<String> = row
+            .iter()
+            .enumerate()
+            .map(|(column, field)| {
+                let gap = " ".repeat(widths[column] - length(field));
+                if is_text(data, column) { format!("{field}{gap}") } else { format!("{gap}{field}") }
+            })
+            .collect();
+        out.push_str(format!("  {}", fields.join("  ")).trim_end());
+        out.push('\n');
+    };
+    line(&headings);
+    line(&widths.iter().map(|width| "─".repeat(*width)).collect::<Vec<_>>());
+    for row in &rows {
+        line(row);
+    }
+    out.push('\n');
+}
+
+fn cell(cell: Option<&Cell>) -> String {
+    match cell {
+        Some(Cell::Text(words)) => visible(&plain(words)),
+        Some(Cell::Integer(value)) => integer(*value).unicode(),
+        Some(Cell::Number { value, error }) => number(*value, *error).unicode(),
+        Some(Cell::Missing) | None => "–".to_string(),
+    }
+}
+
+fn figure(out: &mut String, figure: &Figure) {
+    let title = plain(&figure.title);
+    wrap(out, &format!("Figure {}: {title}", figure.id), "", "  ");
+    if !figure.y.label.trim().is_empty() {
+        wrap(out, &format!("{} over {}", figure.y.label, figure.x.label), "  ", "  ");
+    }
+    for series in &figure.series {
+        let sign = match series.mark {
+            Mark::Line => "──",
+            Mark::Dashed => "╌╌",
+            Mark::Dots => " •",
+        };
+        let count = series.points.len();
+        let range = match (series.points.first(), series.points.last()) {
+            (Some(first), Some(last)) if count > 1 => {
+                let at = |x, y| format!("({}, {})", number(x, None).unicode(), number(y, None).unicode());
+                format!(": {count} points, {} … {}", at(first.x, first.y), at(last.x, last.y))
+            }
+            (Some(only), _) => {
+                format!(": ({}, {})", number(only.x, None).unicode(), number(only.y, None).unicode())
+            }
+            _ => ": no points".to_string(),
+        };
+        wrap(out, &format!("{}{range}", series.name), &format!("  {sign} "), "     ");
+    }
+    if let Some(note) = left_out_note(frame(figure).left_out) {
+        wrap(out, &note, "  ", "  ");
+    }
+    out.push('\n');
+}
+
+/// One line, without characters that would steer a terminal.
+fn visible(words: &str) -> String {
+    words.chars().map(|character| if character.is_control() { ' ' } else { character }).collect()
+}
+
+fn length(words: &str) -> usize {
+    // Accents that stand over the letter before them take no room.
+    words.chars().filter(|character| !('\u{300}'..='\u{36f}').contains(character)).count()
+}
+
+impl Verdict {
+    /// The verdict in words.
+    pub(crate) fn words(self) -> &'static str {
+        match self {
+            Verdict::Holds => "holds",
+            Verdict::Fails => "fails",
+            Verdict::NotMeasurable => "not measurable",
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! What the outputs say, on one small document, and that they say the same each time.
+
+use esscher_report::{
+    Axis, Block, Cell, DataTable, Document, Figure, Mark, Point, Scale, Section, Series, Verdict, csv, html,
+    latex, pdf, png, svg, text,
+};
+
+fn figure() -> Figure {
+    let axis = |label: &str| Axis { label: label.into(), scale: Scale::Logarithmic };
+    let measured = [(1.0, 0.5), (10.0, 0.05), (100.0, 0.0)];
+    Figure {
+        id: "rate".into(),
+        title: r"Error against $L$".into(),
+        caption: "Bars: standard error.".into(),
+        x: axis("prompt length L"),
+        y: axis("error ε ≤ σ²"),
+        series: vec![
+            Series {
+                name: "measured".into(),
+                mark: Mark::Dots,
+                colour: 0,
+                points: measured.map(|(x, y)| Point::with_error(x, y, 0.2 * y)).to_vec(),
+            },
+            Series {
+                name: "theory".into(),
+                mark: Mark::Dashed,
+                colour: 0,
+                points: vec![Point::new(1.0, 1.0), Point::new(100.0, 0.01)],
+            },
+        ],
+    }
+}
+
+fn table() -> DataTable {
+    let number = |value, error| Cell::Number { value, error };
+    DataTable {
+        id: "slopes".into(),
+        caption: r"Slopes for each $\tau$".into(),
+        columns: vec!["law".into(), r"$\tau$".into(), "prompts".into(), "slope".into()],
+        rows: vec![
+            vec![
+                Cell::Text("Gaussian, \"plain\"".into()),
+                number(0.5, None),
+                Cell::Integer(1_000_000),
+                number(-0.5003, Some(0.0012)),
+            ],
+            vec![
+                Cell::Text("50 % & **more**".into()),
+                number(2.0, None),
+                Cell::Integer(20_000),
+                Cell::Missing,
+            ],
+            vec![
+                Cell::Text("σ² mixture".into()),
+                number(1e-9, None),
+                Cell::Missing,
+                number(1.5e-7, Some(4e-8)),
+            ],
+        ],
+    }
+}
+
+fn document() -> Document {
+    Document {
+        title: "A small report".into(),
+        summary: r"Of $T[\mu]$ and `code`.".into(),
+        sections: vec![Section {
+            id: "rate".into(),
+            title: r"Rate $L^{-1}$".into(),
+            verdict: Some(Verdict::Holds),
+            blocks: vec![
+                Block::Facts(vec![("Statement".into(), r"$\varepsilon \le C/L$".into())]),
+                Block::Formula(r"\varepsilon(L) = \frac{\sigma}{\sqrt{L}}".into()),
+                Block::Figure(figure()),
+                Block::Table(table()),
+            ],
+        }],
+        provenance: vec![("program".into(), "esscher".into()), ("seed".into(), "7".into())],
+    }
+}
+
+#[test]
+fn text_is_compact_and_aligned() {
+    insta::assert_snapshot!(text(&document()));
+}
+
+#[test]
+fn csv_has_every_digit() {
+    insta::assert_snapshot!(format!("{}\n{}", csv::table(&table()), csv::figure(&figure())));
+}
+
+#[test]
+fn latex_is_a_booktabs_tabular() {
+    insta::assert_snapshot!(format!("{}\n{}", latex::table(&table()), latex::figure(&figure())));
+}
+
+#[test]
+fn the_drawing_has_raised_powers_and_says_what_it_leaves_out() {
+    insta::assert_snapshot!(svg(&figure()));
+}
+
+#[test]
+fn drawings_and_pages_are_the_same_bytes_each_time() -> Result<(), esscher_report::DrawingError> {
+    assert_eq!(svg(&figure()), svg(&figure()));
+    assert_eq!(pdf(&figure())?, pdf(&figure())?);
+    assert_eq!(png(&figure())?, png(&figure())?);
+    assert_eq!(html(&document()), html(&document()));
+    Ok(())
+}
+
+#[test]
+fn a_page_asks_the_network_for_nothing() {
+    let page = html(&document());
+    assert!(page.contains("default-src &#39;none&#39;"));
+    for outside in ["src=\"http", "href=\"http", "url(http", "@import", "<link"] {
+        assert!(!page.contains(outside), "{outside}");
+    }
+}
+
+#[test]
+fn a_page_carries_only_the_libraries_it_needs() {
+    let plain = Document { title: "Nothing but words".into(), ..Document::default() };
+    assert!(html(&plain).len() < 40_000);
+    assert!(html(&document()).len() < 1_500_000);
+}
+
+#[test]
+fn thousands_of_points_are_drawn() {
+    let points: Vec<Point> =
+        (1..50_000).map(f64::from).map(|x| Point::with_error(x, (x / 1e4).sin(), 0.1)).collect();
+    let series = [Mark::Line, Mark::Dots].map(|mark| Series {
+        name: "many".into(),
+        mark,
+        colour: 0,
+        points: points.clone(),
+    });
+    let figure = Figure { series: series.to_vec(), ..Figure::default() };
+    assert!(pdf(&figure).is_ok_and(|bytes| bytes.starts_with(b"%PDF")));
+}

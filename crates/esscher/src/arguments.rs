@@ -1,0 +1,192 @@
+//! The command line: one definition from which parsing, help, completions and the manual page are made.
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+use std::path::PathBuf;
+
+/// A laboratory for softmax attention seen as an operator on measures.
+///
+/// Attention is the mean of an exponentially tilted token law, T[mu](z) = V grad Lambda_mu(U z). A prompt of L tokens is an
+/// empirical measure, an infinite prompt is a distribution; Esscher computes both and the distance between them.
+#[derive(Debug, Parser)]
+#[command(name = "esscher", version, max_term_width = 100, after_long_help = EXIT_CODES)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0    done
+  1    it could not be done: a file, a full disk, a refusal of the mathematics
+  2    the request makes no sense: arguments, a specification, an array
+  3    done, but a claim does not hold
+  130  interrupted; the same command goes on from there";
+
+/// For every command.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Common {
+    /// Print one JSON object for machines instead of text for people
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// No progress
+    #[arg(long, short, global = true)]
+    pub(crate) quiet: bool,
+    /// Threads; results do not depend on them [default: all cores]
+    #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) threads: Option<u16>,
+    /// Instructions of the simulations: portable, avx2 or avx512; part of a result's identity [default: the best here]
+    #[arg(long, global = true, value_name = "NAME")]
+    pub(crate) instruction_set: Option<String>,
+}
+
+/// For commands that make run folders.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct RunArguments {
+    /// Where the run folder is made
+    #[arg(long, value_name = "FOLDER", default_value = "runs")]
+    pub(crate) out: PathBuf,
+    /// Replaces the seed of the specification
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(0..=i64::MAX as u64))]
+    pub(crate) seed: Option<u64>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Measure every claim of the paper: statement, figure, numbers, verdict, in one HTML report
+    ///
+    /// Each claim is a run folder of its own below OUT/reproduce, so an interrupted reproduction goes on where it was and a
+    /// finished claim is never computed again.
+    Reproduce {
+        /// At the paper's scale: hours instead of minutes; resumable
+        #[arg(long)]
+        full: bool,
+        /// Only these claims (see `esscher list claims`)
+        #[arg(long, value_name = "CLAIM")]
+        only: Vec<String>,
+        #[command(flatten)]
+        run: RunArguments,
+    },
+    /// Run one experiment from its specification into a run folder
+    ///
+    /// The folder OUT/NAME, NAME being that of the file, gets spec.toml, provenance.json, shards/, result.parquet,
+    /// figures/ and report.html. Running the same command again goes on where it was.
+    Run {
+        /// A specification in TOML (see experiments/ for examples, `esscher list experiments` for the kinds)
+        file: PathBuf,
+        #[command(flatten)]
+        run: RunArguments,
+    },
+    /// The output of a head on a prompt or a law, at given queries
+    ///
+    /// Tokens are a prompt (an array of L rows: FILE.npy, FILE.npz:NAME, FILE.csv) or a law: `gaussian:4` for dimension 4,
+    /// `rademacher:4:0.5` with standard deviation 0.5, or any table as in specifications,
+    /// '{family = "gaussian", dimension = 2, mean = [0, 1]}'.
+    Attend {
+        #[command(flatten)]
+        head: HeadArguments,
+        /// One query as numbers, or an array of queries in a file
+        #[arg(long, value_name = "NUMBERS|FILE", allow_hyphen_values = true)]
+        query: String,
+        /// For a law of tokens: also what a prompt of this many tokens gives, on average and how far from the limit
+        #[arg(long, value_name = "L")]
+        length: Vec<String>,
+    },
+    /// The smallest prompt length for a root-mean-square error
+    ///
+    /// Tokens as for `attend`; an array is taken as a sample of the law: its Gaussian (same mean and covariance) is asked.
+    /// The error is that of the output at the query, or averaged over the law of queries.
+    Horizon {
+        #[command(flatten)]
+        head: HeadArguments,
+        /// One query as numbers; or give --queries
+        #[arg(long, value_name = "NUMBERS", allow_hyphen_values = true, conflicts_with = "queries")]
+        query: Option<String>,
+        /// The law of the queries, as for --tokens [default: the law of the tokens]
+        #[arg(long, value_name = "LAW")]
+        queries: Option<String>,
+        /// The root-mean-square error to reach, in the unit of the output
+        #[arg(long, value_name = "ERROR")]
+        tolerance: f64,
+        /// Of what
+        #[arg(long, value_enum, default_value_t = AskedQuantity::Output)]
+        quantity: AskedQuantity,
+    },
+    /// Run one share of an experiment, for clusters: `esscher shard FILE.toml 0/3`
+    Shard {
+        /// The specification
+        file: PathBuf,
+        /// Which share of how many, from 0: 0/3, 1/3, 2/3
+        #[arg(value_name = "i/N")]
+        share: String,
+        #[command(flatten)]
+        run: RunArguments,
+    },
+    /// Merge the shards of one experiment into the bytes of a single run
+    Merge {
+        /// The folders that `esscher shard` made
+        #[arg(required = true, value_name = "FOLDER")]
+        folders: Vec<PathBuf>,
+        /// The run folder to make [default: the shards' name without its share]
+        #[arg(long, value_name = "FOLDER")]
+        out: Option<PathBuf>,
+    },
+    /// Make the report of a finished run again, or compare several runs
+    Report {
+        /// Run folders
+        #[arg(required = true, value_name = "RUN")]
+        runs: Vec<PathBuf>,
+        /// The HTML file of a comparison
+        #[arg(long, value_name = "FILE", default_value = "comparison.html")]
+        out: PathBuf,
+    },
+    /// What there is: measures, experiments, claims
+    List {
+        /// Only this group
+        #[arg(value_enum)]
+        group: Option<AskedGroup>,
+    },
+    /// Print completions for a shell
+    Completions {
+        /// Which
+        shell: Shell,
+    },
+    /// Print the manual page (roff)
+    Manual,
+}
+
+/// A head and its tokens.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct HeadArguments {
+    /// A prompt or a law
+    #[arg(long, value_name = "FILE|LAW")]
+    pub(crate) tokens: String,
+    /// U: a number (times the identity), rows like `1,0;0,1`, or an array in a file
+    #[arg(long, value_name = "MATRIX", default_value = "1", allow_hyphen_values = true)]
+    pub(crate) score: String,
+    /// V: likewise; may have fewer rows
+    #[arg(long, value_name = "MATRIX", default_value = "1", allow_hyphen_values = true)]
+    pub(crate) value: String,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum AskedQuantity {
+    /// The output
+    Output,
+    /// The gradient in U
+    ScoreGradient,
+    /// The gradient in V
+    ValueGradient,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum AskedGroup {
+    /// Families of laws
+    Measures,
+    /// Kinds of experiment
+    Experiments,
+    /// Claims of the paper
+    Claims,
+}

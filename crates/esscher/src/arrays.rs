@@ -1,0 +1,302 @@
+//! Arrays from the command line: numbers as they are typed, .npy, .npz and CSV files; and laws by name.
+
+use crate::ending::Trouble;
+use esscher_core::Mat;
+use esscher_core::measure::{Empirical, Law};
+use esscher_experiments::reading;
+use esscher_lab::specification;
+use npyz::{NpyFile, Order};
+use std::fs;
+use std::io::Read;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Rows of numbers, with the name that messages use.
+#[derive(Debug, Clone)]
+pub(crate) struct Array {
+    name: String,
+    rows: usize,
+    columns: usize,
+    /// Row after row.
+    values: Vec<f64>,
+    /// Given as a list, which may be a row or a column.
+    is_list: bool,
+}
+
+/// Files larger than this are refused before they fill the memory.
+const LARGEST_FILE: u64 = 16 << 30;
+
+impl Array {
+    /// Reads a file if the text names one by its ending, else numbers: rows between `;`, entries between `,`.
+    pub(crate) fn read(text: &str) -> Result<Self, Trouble> {
+        let (path, array) = match text.rsplit_once(".npz:") {
+            Some((stem, array)) => (format!("{stem}.npz"), Some(array)),
+            None => (text.to_string(), None),
+        };
+        let array = match Path::new(&path).extension().and_then(|ending| ending.to_str()) {
+            Some("npy") => npy(&path, &bytes(&path)?),
+            Some("npz") => npz(&path, array),
+            Some("csv" | "tsv" | "txt") => csv(&path),
+            _ => typed(text),
+        }?;
+        if let Some(index) = array.values.iter().position(|value| !value.is_finite()) {
+            let (row, column) = (index / array.columns, index % array.columns);
+            let value = array.values[index];
+            return Err(Trouble::request(format!(
+                "{}: entry [{row}, {column}] is {value}, expected a finite number",
+                array.name
+            )));
+        }
+        Ok(array)
+    }
+
+    /// A square matrix: a single number stands for its multiple of the identity.
+    pub(crate) fn matrix(&self, rows: Option<usize>, columns: usize) -> Result<Mat<f64>, Trouble> {
+        if self.values.len() == 1 && columns != 1 {
+            let scale = self.values[0];
+            return Ok(Mat::from_fn(columns, columns, |i, j| if i == j { scale } else { 0.0 }));
+        }
+        if self.columns != columns || rows.is_some_and(|rows| rows != self.rows) {
+            let expected = rows.map_or("any number of".to_string(), |rows| rows.to_string());
+            return Err(Trouble::request(format!(
+                "{}: expected {expected} x {columns} entries, found {} x {}",
+                self.name, self.rows, self.columns
+            )));
+        }
+        Ok(Mat::from_fn(self.rows, self.columns, |i, j| self.values[i * self.columns + j]))
+    }
+
+    /// The number of columns, or this one for a single number that stands for a multiple of the identity.
+    pub(crate) fn columns_or(&self, dimension: usize) -> usize {
+        if self.values.len() == 1 { dimension } else { self.columns }
+    }
+
+    /// Vectors of this dimension, one per row; a list is one vector, or numbers in dimension one.
+    pub(crate) fn vectors(&self, dimension: usize) -> Result<Vec<Vec<f64>>, Trouble> {
+        if self.columns == dimension || (self.is_list && dimension == 1) {
+            return Ok(self.values.chunks_exact(dimension).map(<[f64]>::to_vec).collect());
+        }
+        Err(Trouble::request(format!(
+            "{}: expected vectors of dimension {dimension}, found {}",
+            self.name, self.columns
+        )))
+    }
+
+    /// A prompt: one token per row; a list is tokens of dimension one.
+    pub(crate) fn prompt(&self) -> Result<Empirical, Trouble> {
+        let dimension = if self.is_list { 1 } else { self.columns };
+        Ok(Empirical::from_tokens(dimension, &self.values)?)
+    }
+}
+
+fn refuse(name: &str, reason: impl std::fmt::Display) -> Trouble {
+    Trouble::request(format!("cannot read {name}: {reason}"))
+}
+
+fn bytes(path: &str) -> Result<Vec<u8>, Trouble> {
+    let size = fs::metadata(path).map_err(|error| refuse(path, error))?.len();
+    if size > LARGEST_FILE {
+        return Err(refuse(path, format!("its {size} bytes are more than {LARGEST_FILE}")));
+    }
+    fs::read(path).map_err(|error| refuse(path, error))
+}
+
+fn typed(text: &str) -> Result<Array, Trouble> {
+    let name = format!("`{}`", text.chars().take(40).collect::<String>());
+    let rows = text
+        .split(';')
+        .map(|row| {
+            row.split([',', ' '])
+                .filter(|entry| !entry.is_empty())
+                .map(|entry| {
+                    entry.parse::<f64>().map_err(|_| {
+                        Trouble::with_hint(
+                            format!(
+                                "{name}: `{}` is not a number",
+                                entry.chars().take(40).collect::<String>()
+                            ),
+                            "give numbers like 0.5,-1 (rows between ;) or a file .npy, .npz:NAME, .csv",
+                        )
+                    })
+                })
+                .collect::<Result<Vec<f64>, _>>()
+        })
+        .collect::<Result<Vec<_>, _>>()?;
+    shaped(name, rows)
+}
+
+fn csv(path: &str) -> Result<Array, Trouble> {
+    let bytes = bytes(path)?;
+    let first = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let delimiter = [b'\t', b';', b','].into_iter().find(|mark| first.contains(mark)).unwrap_or(b',');
+    let mut reader = csv::ReaderBuilder::new()
+        .has_headers(false)
+        .flexible(true)
+        .delimiter(delimiter)
+        .trim(csv::Trim::All)
+        .from_reader(bytes.as_slice());
+    let mut rows = Vec::new();
+    for (line, record) in reader.records().enumerate() {
+        let record = record.map_err(|error| refuse(path, error))?;
+        let row: Result<Vec<f64>, String> =
+            record.iter().map(|entry| entry.parse::<f64>().map_err(|_| entry.to_string())).collect();
+        match row {
+            Ok(row) => rows.push(row),
+            // A first line of words is a heading.
+            Err(_) if line == 0 => {}
+            Err(entry) => {
+                let entry: String = entry.chars().take(40).collect();
+                return Err(refuse(path, format!("line {}: `{entry}` is not a number", line + 1)));
+            }
+        }
+    }
+    shaped(path.to_string(), rows)
+}
+
+fn shaped(name: String, rows: Vec<Vec<f64>>) -> Result<Array, Trouble> {
+    let columns = rows.first().map_or(0, Vec::len);
+    if columns == 0 {
+        return Err(refuse(&name, "it holds no numbers"));
+    }
+    if let Some((index, row)) = rows.iter().enumerate().find(|(_, row)| row.len() != columns) {
+        return Err(refuse(
+            &name,
+            format!("row {} has {} entries, expected {columns}", index + 1, row.len()),
+        ));
+    }
+    Ok(Array { name, rows: rows.len(), columns, values: rows.concat(), is_list: false })
+}
+
+fn npz(path: &str, array: Option<&str>) -> Result<Array, Trouble> {
+    let content = bytes(path)?;
+    let mut archive =
+        npyz::npz::NpzArchive::new(std::io::Cursor::new(content)).map_err(|error| refuse(path, error))?;
+    let names: Vec<String> = archive.array_names().map(str::to_string).collect();
+    let wanted = match (array, names.as_slice()) {
+        (Some(name), _) if names.iter().any(|found| found == name) => name.to_string(),
+        (None, [single]) => single.clone(),
+        _ => {
+            let hint = format!("it holds {}; write {path}:NAME", names.join(", "));
+            let message = match array {
+                Some(array) => format!("{path} has no array `{array}`"),
+                None => format!("{path} holds {} arrays", names.len()),
+            };
+            return Err(Trouble::with_hint(message, hint));
+        }
+    };
+    let file = npyz::npz::file_name_from_array_name(&wanted);
+    let entry = archive.zip_archive().by_name(&file).map_err(|error| refuse(path, error))?;
+    let mut content = Vec::new();
+    entry.take(LARGEST_FILE).read_to_end(&mut content).map_err(|error| refuse(path, error))?;
+    npy(&format!("{path}:{wanted}"), &content)
+}
+
+fn npy(name: &str, content: &[u8]) -> Result<Array, Trouble> {
+    let file = NpyFile::new(content).map_err(|error| refuse(name, error))?;
+    let shape = file.shape().to_vec();
+    let order = file.order();
+    let entries = shape.iter().try_fold(1_u64, |product, side| product.checked_mul(*side));
+    // A header may promise more than the file holds: nothing is reserved on its word.
+    let Some(entries) = entries.filter(|entries| *entries <= content.len() as u64) else {
+        return Err(refuse(name, format!("its shape {shape:?} does not fit its {} bytes", content.len())));
+    };
+    let values = numbers(name, file)?;
+    if values.len() as u64 != entries || entries == 0 {
+        return Err(refuse(name, format!("expected {entries} entries, found {}", values.len())));
+    }
+    let (rows, columns, is_list) = match shape.as_slice() {
+        [] => (1, 1, false),
+        [columns] => (1, *columns as usize, true),
+        [rows, columns] => (*rows as usize, *columns as usize, false),
+        _ => return Err(refuse(name, format!("expected one or two dimensions, found the shape {shape:?}"))),
+    };
+    let values = if order == Order::Fortran && !is_list {
+        (0..rows * columns).map(|index| values[(index % columns) * rows + index / columns]).collect()
+    } else {
+        values
+    };
+    Ok(Array { name: name.to_string(), rows, columns, values, is_list })
+}
+
+/// The entries as doubles, whatever number type they have.
+fn numbers(name: &str, file: NpyFile<&[u8]>) -> Result<Vec<f64>, Trouble> {
+    macro_rules! try_type {
+        ($file:expr, $kind:ty) => {
+            match $file.try_data::<$kind>() {
+                Ok(data) => {
+                    let values: std::io::Result<Vec<f64>> =
+                        data.map(|value| value.map(|value| value as f64)).collect();
+                    return values.map_err(|error| refuse(name, error));
+                }
+                Err(file) => file,
+            }
+        };
+    }
+    let file = try_type!(file, f64);
+    let file = try_type!(file, f32);
+    let file = try_type!(file, i64);
+    let file = try_type!(file, i32);
+    let file = try_type!(file, i16);
+    let file = try_type!(file, u8);
+    let kind = file.dtype().descr();
+    let hint = "save it with .astype(float)";
+    Err(Trouble::with_hint(
+        format!("cannot read {name}: entries of type {kind} are not numbers that it takes"),
+        hint,
+    ))
+}
+
+/// A law: `{...}` as in specifications, or `family:dimension` or `family:dimension:scale`.
+pub(crate) fn law(option: &str, text: &str) -> Result<Law, Trouble> {
+    let table = if text.trim_start().starts_with('{') {
+        text.to_string()
+    } else {
+        let parts: Vec<&str> = text.split(':').collect();
+        match parts.as_slice() {
+            [family, dimension] => format!("{{ family = {family:?}, dimension = {dimension} }}"),
+            [family, dimension, scale] => {
+                format!("{{ family = {family:?}, dimension = {dimension}, scale = {scale} }}")
+            }
+            _ => {
+                return Err(Trouble::with_hint(
+                    format!(
+                        "{option}: `{}` is neither a file nor a law",
+                        text.chars().take(60).collect::<String>()
+                    ),
+                    "give gaussian:4, rademacher:4:0.5, a table {family = \"gaussian\", dimension = 2}, or a file \
+                     .npy, .npz:NAME, .csv",
+                ));
+            }
+        }
+    };
+    let read = specification::read(option, &format!("law = {table}"), |file| reading::law(file, "law"));
+    read.map(|(law, _)| law).map_err(|mistake| Trouble::Request {
+        // The place is that in the text that we made; the key says it better.
+        message: format!("{option}: {}", mistake.message.replace("`law.", "`")),
+        hint: mistake.hint,
+    })
+}
+
+/// Tokens: a prompt in a file, or a law.
+pub(crate) enum Tokens {
+    Prompt(Arc<Empirical>),
+    Law(Law),
+}
+
+impl Tokens {
+    pub(crate) fn read(text: &str) -> Result<Self, Trouble> {
+        let is_file = [".npy", ".npz", ".csv", ".tsv", ".txt"].iter().any(|ending| text.ends_with(ending))
+            || text.contains(".npz:");
+        if is_file {
+            return Ok(Tokens::Prompt(Arc::new(Array::read(text)?.prompt()?)));
+        }
+        Ok(Tokens::Law(law("--tokens", text)?))
+    }
+
+    pub(crate) fn law(&self) -> Law {
+        match self {
+            Tokens::Prompt(prompt) => prompt.clone(),
+            Tokens::Law(law) => law.clone(),
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! The commands, one file each: they translate and nothing more.
+
+mod attend;
+mod horizon;
+mod list;
+mod merge;
+mod publish;
+mod report;
+mod reproduce;
+mod run;
+
+use crate::arguments::{Arguments, Command, Common};
+use crate::ending::{Ending, Trouble};
+use clap::CommandFactory;
+use esscher_core::numerics::InstructionSet;
+use esscher_experiments::{Planned, Settings};
+use esscher_lab::Origin;
+use std::path::Path;
+
+pub(crate) fn execute(arguments: Arguments) -> Result<Ending, Trouble> {
+    let common = arguments.common;
+    if let Some(threads) = common.threads {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(usize::from(threads)).build_global();
+        pool.map_err(|error| Trouble::request(format!("--threads {threads}: {error}")))?;
+    }
+    crate::progress::stop_on_interrupt();
+    match arguments.command {
+        Command::Reproduce { full, only, run } => reproduce::reproduce(&common, full, &only, &run),
+        Command::Run { file, run } => run::run(&common, &file, &run),
+        Command::Shard { file, share, run } => run::shard(&common, &file, &share, &run),
+        Command::Merge { folders, out } => merge::merge(&common, &folders, out),
+        Command::Report { runs, out } => report::report(&common, &runs, &out),
+        Command::List { group } => list::list(&common, group),
+        Command::Attend { head, query, length } => attend::attend(&common, &head, &query, &length),
+        Command::Horizon { head, query, queries, tolerance, quantity } => {
+            horizon::horizon(&common, &head, query.as_deref(), queries.as_deref(), tolerance, quantity)
+        }
+        Command::Completions { shell } => {
+            let mut definition = Arguments::command();
+            clap_complete::generate(shell, &mut definition, "esscher", &mut std::io::stdout());
+            Ok(Ending::Done)
+        }
+        Command::Manual => {
+            let manual = clap_mangen::Man::new(Arguments::command());
+            manual.render(&mut std::io::stdout()).map_err(|error| Trouble::Other(error.into()))?;
+            Ok(Ending::Done)
+        }
+    }
+}
+
+/// What this program is.
+fn origin() -> Origin {
+    let commit = env!("ESSCHER_COMMIT");
+    Origin {
+        program: "esscher".to_string(),
+        version: env!("CARGO_PKG_VERSION").to_string(),
+        commit: (!commit.is_empty()).then(|| commit.to_string()),
+    }
+}
+
+fn settings(common: &Common, seed: Option<u64>) -> Result<Settings, Trouble> {
+    let instruction_set = match &common.instruction_set {
+        Some(name) => InstructionSet::named(name)
+            .map_err(|error| Trouble::request(format!("--instruction-set: {error}")))?,
+        None => InstructionSet::best(),
+    };
+    Ok(Settings { seed, instruction_set })
+}
+
+/// Specifications larger than this are not read: ours have a few hundred bytes.
+const LARGEST_SPECIFICATION: u64 = 16 << 20;
+
+fn read_specification(file: &Path, settings: Settings) -> Result<Planned, Trouble> {
+    let size = std::fs::metadata(file).map(|data| data.len()).unwrap_or(0);
+    if size > LARGEST_SPECIFICATION {
+        return Err(Trouble::request(format!(
+            "{}: {size} bytes are too many for a specification",
+            file.display()
+        )));
+    }
+    let text = std::fs::read_to_string(file).map_err(|error| {
+        Trouble::with_hint(
+            format!("cannot read {}: {error}", file.display()),
+            "give a specification in TOML; experiments/ has some to start from",
+        )
+    })?;
+    Ok(Planned::read(&file.display().to_string(), &text, settings)?)
+}

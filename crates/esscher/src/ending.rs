@@ -1,0 +1,102 @@
+//! How the program ends: exit codes, and errors as a line with a hint.
+
+use esscher_lab::specification::Mistake;
+use std::process::ExitCode;
+
+/// How a command ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// Done.
+    Done,
+    /// It could not be done.
+    Failed,
+    /// The request makes no sense.
+    BadRequest,
+    /// Done, but a claim does not hold.
+    ClaimFails,
+    /// Stopped by the user; resumable.
+    Interrupted,
+}
+
+impl Ending {
+    pub(crate) fn code(self) -> ExitCode {
+        ExitCode::from(match self {
+            Ending::Done => 0,
+            Ending::Failed => 1,
+            Ending::BadRequest => 2,
+            Ending::ClaimFails => 3,
+            Ending::Interrupted => 130,
+        })
+    }
+}
+
+impl From<&Trouble> for Ending {
+    fn from(trouble: &Trouble) -> Self {
+        match trouble {
+            Trouble::Request { .. } | Trouble::Lab(esscher_lab::Error::Mistake(_)) => Ending::BadRequest,
+            Trouble::Lab(_) | Trouble::Other(_) => Ending::Failed,
+        }
+    }
+}
+
+/// Why a command could not be carried out.
+#[derive(Debug)]
+pub(crate) enum Trouble {
+    /// Arguments or inputs that make no sense.
+    Request { message: String, hint: Option<String> },
+    /// A run.
+    Lab(esscher_lab::Error),
+    /// Anything else.
+    Other(anyhow::Error),
+}
+
+impl Trouble {
+    pub(crate) fn request(message: impl Into<String>) -> Self {
+        Trouble::Request { message: message.into(), hint: None }
+    }
+
+    pub(crate) fn with_hint(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Trouble::Request { message: message.into(), hint: Some(hint.into()) }
+    }
+
+    pub(crate) fn message(&self) -> String {
+        match self {
+            Trouble::Request { message, .. } => message.clone(),
+            Trouble::Lab(error) => error.to_string(),
+            Trouble::Other(error) => format!("{error:#}"),
+        }
+    }
+
+    pub(crate) fn hint(&self) -> Option<String> {
+        match self {
+            Trouble::Request { hint, .. } => hint.clone(),
+            Trouble::Lab(error) => error.hint(),
+            Trouble::Other(_) => None,
+        }
+    }
+}
+
+impl From<esscher_lab::Error> for Trouble {
+    fn from(error: esscher_lab::Error) -> Self {
+        Trouble::Lab(error)
+    }
+}
+
+impl From<Mistake> for Trouble {
+    fn from(mistake: Mistake) -> Self {
+        Trouble::Lab(mistake.into())
+    }
+}
+
+impl From<anyhow::Error> for Trouble {
+    fn from(error: anyhow::Error) -> Self {
+        Trouble::Other(error)
+    }
+}
+
+/// What the library refuses is a request that makes no sense.
+impl From<esscher_core::Error> for Trouble {
+    fn from(error: esscher_core::Error) -> Self {
+        Trouble::request(error.to_string())
+    }
+}
