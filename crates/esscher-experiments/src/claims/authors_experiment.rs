@@ -60,7 +60,7 @@ fn judge(result: &Table) -> Result<Judgement, Failure> {
     for (index, name) in names.iter().enumerate() {
         let (first, last) = (ends[0][index], ends[1][index]);
         let fall = first.value - last.value;
-        if !(fall > ERRORS * first.error().hypot(last.error())) {
+        if fall <= ERRORS * first.error().hypot(last.error()) {
             problems.push(format!("{name} does not fall from L = {shortest} to L = {longest}"));
         }
     }

@@ -76,7 +76,7 @@ fn judge(result: &Table) -> Result<Judgement, Failure> {
             if !own.ending.starts_with("stationary") {
                 problems.push(format!("{name}: {}", own.ending));
             }
-            if !(own.number.value <= NEAR) {
+            if own.number.value > NEAR {
                 problems
                     .push(format!("{name}: ends {} from its closed-form limit", figures(own.number.value)));
             }
@@ -85,7 +85,7 @@ fn judge(result: &Table) -> Result<Judgement, Failure> {
                 None => {
                     let above = (risk.number.value - floor.number.value).abs();
                     worst_risk = worst_risk.max(above);
-                    if !(above <= RISK) {
+                    if above > RISK {
                         problems.push(format!("{name}: ends {} above the floor", figures(above)));
                     }
                 }

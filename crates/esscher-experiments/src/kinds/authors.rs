@@ -109,18 +109,18 @@ impl Plan for Authors {
                 let tokens = length.as_f64();
                 match part {
                     Part::Trained(kind) => {
-                        // A step of 128 prompts on one core: what is fixed, and the tokens' two projections each.
-                        let per_token = if *kind == AttentionKind::Softmax { 1.2e-6 } else { 0.9e-6 };
-                        let step = 6e-5 + per_token * tokens;
+                        // A step of 128 prompts on one core: what is fixed, and the two projections of each token.
+                        let step = 2.5e-4 + 2.2e-6 * tokens;
+                        let fixed = if *kind == AttentionKind::Softmax { 0.5 } else { 0.0 };
                         let tests = f64::from(options.test_prompts) * 6e-8 * tokens;
                         Unit {
                             label: format!("{} trained, L = {length}", name(*kind)),
-                            cost: step * f64::from(options.steps) + tests,
+                            cost: fixed + step * f64::from(options.steps) + tests,
                         }
                     }
                     Part::Reference => Unit {
                         label: format!("optima and Bayes, L = {length}"),
-                        cost: 0.5 + f64::from(self.bayes_trials) * 5e-6,
+                        cost: 1.5 + f64::from(self.bayes_trials) * 5e-6,
                     },
                 }
             })

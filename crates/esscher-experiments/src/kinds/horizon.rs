@@ -20,13 +20,12 @@ pub(super) const KIND: Kind = Kind {
     title: "How long prompts must be",
     summary: "The smallest prompt length at which gradient flow ends within a given excess of the noise floor.",
     example: r#"kind = "horizon"
-excesses = [0.3, 0.1]
-initial_scale = 0.6
-beyond = [2]
+excesses = [5.0]
+initial_fraction = 0.5
 
 [task]
 covariance = "isotropic"
-dimensions = [5]
+dimensions = [100]
 noise = 0.1
 "#,
     read,
@@ -73,7 +72,7 @@ impl Plan for Horizon {
                 let dimension = task.dimension();
                 units.push(Unit {
                     label: format!("d = {dimension}, excess {excess}"),
-                    cost: (2.0 + 0.3 * dimension as f64) * (1.0 + 0.3 * self.beyond.len() as f64),
+                    cost: 3.5 + self.beyond.len() as f64,
                 });
             }
         }

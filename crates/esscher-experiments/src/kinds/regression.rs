@@ -217,7 +217,9 @@ impl Plan for Regression {
                 let mut label = format!("{}, d = {dimension}, {length}", job.model.name());
                 let cost = match job.draw {
                     None if job.model == Model::Infinite || job.model == Model::Linear => 0.02,
-                    None => 0.2 + 1e-3 * (dimension * dimension) as f64,
+                    // Two flows of some hundred steps, and the tables of a length; a drift takes longer.
+                    None if self.method == Method::Explicit => 1.0,
+                    None => 3.0,
                     Some(draw) => {
                         label = format!("{}, {label}, draw {}", job.covariates.name(), draw + 1);
                         let tokens = job.length.map_or(1.0, PromptLength::as_f64);
@@ -584,7 +586,7 @@ fn summarise(all: &Table) -> Result<Table, Failure> {
     };
     let mut groups: BTreeMap<Key, Summary> = BTreeMap::new();
     for record in records.iter().filter(|record| record.draw.is_some()) {
-        groups.entry(key(record)).or_insert_with(Summary::new).add(record.number.value);
+        groups.entry(key(record)).or_default().add(record.number.value);
     }
     let mut table = empty();
     let mut means = Vec::new();
