@@ -91,7 +91,7 @@ pub(crate) enum Command {
         #[arg(long, value_name = "NUMBERS|FILE", allow_hyphen_values = true)]
         query: String,
         /// For a law of tokens: also what a prompt of this many tokens gives, on average and how far from the limit
-        #[arg(long, value_name = "L")]
+        #[arg(long, value_name = "L", allow_hyphen_values = true)]
         length: Vec<String>,
     },
     /// The smallest prompt length for a root-mean-square error
@@ -108,7 +108,7 @@ pub(crate) enum Command {
         #[arg(long, value_name = "LAW")]
         queries: Option<String>,
         /// The root-mean-square error to reach, in the unit of the output
-        #[arg(long, value_name = "ERROR")]
+        #[arg(long, value_name = "ERROR", allow_hyphen_values = true)]
         tolerance: f64,
         /// Of what
         #[arg(long, value_enum, default_value_t = AskedQuantity::Output)]
