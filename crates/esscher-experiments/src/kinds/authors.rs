@@ -309,7 +309,7 @@ pub(crate) fn table(records: &[AuthorsRecord]) -> DataTable {
     let mut columns = vec!["L".to_string()];
     columns.extend(shown.iter().map(|(_, _, title)| title.to_string()));
     DataTable {
-        id: "errors".to_string(),
+        id: "authors-errors".to_string(),
         caption: "Mean squared errors with one standard error, or the bound where a number is exact."
             .to_string(),
         columns,
@@ -351,7 +351,7 @@ pub(crate) fn figure(records: &[AuthorsRecord]) -> Figure {
         });
     }
     Figure {
-        id: "errors-figure".to_string(),
+        id: "authors-errors-figure".to_string(),
         title: "Test error of trained layers against prompt length".to_string(),
         caption: "Dots: trained by SGD, with one standard error of the test. Dashed: exact optimum of each attention \
                   (softmax: in block form). Line: the posterior mean, sampled."
