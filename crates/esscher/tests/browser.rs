@@ -171,7 +171,9 @@ fn read_like_a_person(page: &mut Page, report: &Path) {
     assert!(wide.as_f64().unwrap() <= 0.0, "the page scrolls sideways by {wide}");
 
     // Hover: from left to right over the first figure until a tooltip shows.
-    page.value("document.querySelector('figure .chart').scrollIntoView({ block: 'center', behavior: 'instant' }), 0");
+    page.value(
+        "document.querySelector('figure .chart').scrollIntoView({ block: 'center', behavior: 'instant' }), 0",
+    );
     let place = page.value(
         "(r => [r.left, r.top, r.width, r.height])(document.querySelector('figure .chart').getBoundingClientRect())",
     );
