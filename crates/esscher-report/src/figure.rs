@@ -3,7 +3,7 @@
 /// Curves over two axes.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Figure {
-    /// Unique in its document, lower case with hyphens: the name of its files.
+    /// Lower case with hyphens: the name of its files. If it is taken in its document, pages append a number.
     pub id: String,
     /// Above the figure, prose.
     pub title: String,

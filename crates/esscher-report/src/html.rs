@@ -1,9 +1,10 @@
 //! A document as one HTML file that needs nothing else: formulas, figures, data and scripts are inside.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use base64::Engine;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::document::{Block, Cell, DataTable, Document, Section, Verdict};
@@ -35,8 +36,11 @@ const MOST_BESIDE: usize = 13;
 /// A document as one HTML file that opens without a network, on screen, on paper and without JavaScript.
 ///
 /// Nothing in the document can become markup, and the page forbids itself every request and every script but its own.
+/// Sections, figures and tables whose ids are taken get `-2`, `-3`, … in their links and files.
 pub fn html(document: &Document) -> String {
-    let body = body(document);
+    let mut content = Content::default();
+    content.write(document);
+    let body = &content.body;
     let has_formulas = body.contains("<span class=\"formula") || body.contains("<div class=\"formula");
     let has_figures = body.contains("<figure ");
     let mut scripts: Vec<&str> = Vec::new();
@@ -65,7 +69,7 @@ pub fn html(document: &Document) -> String {
     let _ = writeln!(
         page,
         "<script type=\"application/json\">{}</script>",
-        json_in_html(&data(document).to_string())
+        json_in_html(&content.data().to_string())
     );
     for script in scripts {
         let _ = writeln!(page, "<script>{script}</script>");
@@ -111,66 +115,117 @@ fn palette_style() -> String {
     style
 }
 
-/// What the script of the page needs: figures to draw and files to offer.
-fn data(document: &Document) -> Value {
-    let mut figures = Map::new();
-    let mut files = Map::new();
-    for block in document.sections.iter().flat_map(|section| &section.blocks) {
+/// What a page shows, and beside it what its script needs: figures to draw and files to offer.
+///
+/// Both are found by their position, so that blocks of the same id never share data.
+#[derive(Default)]
+struct Content {
+    body: String,
+    figures: Vec<Value>,
+    files: Vec<Value>,
+    file_names: Taken,
+}
+
+/// Names that are taken.
+#[derive(Default)]
+struct Taken(BTreeSet<String>);
+
+impl Taken {
+    /// The name if it is free, otherwise with the first number that makes it so.
+    fn free(&mut self, name: &str) -> String {
+        let mut free = name.to_string();
+        let mut number = 2;
+        while !self.0.insert(free.clone()) {
+            free = format!("{name}-{number}");
+            number += 1;
+        }
+        free
+    }
+}
+
+/// An id as the name of a file on every machine.
+fn file_stem(id: &str) -> String {
+    let plain = |character: char| character.is_ascii_alphanumeric() || matches!(character, '-' | '_');
+    let words: Vec<&str> = id.split(|character| !plain(character)).filter(|word| !word.is_empty()).collect();
+    if words.is_empty() { "data".to_string() } else { words.join("-") }
+}
+
+impl Content {
+    fn data(&self) -> Value {
+        let palettes = json!({ "light": LIGHT, "dark": DARK });
+        json!({ "figures": self.figures, "files": self.files, "palettes": palettes })
+    }
+
+    fn write(&mut self, document: &Document) {
+        self.body.push_str(
+            "<button type=\"button\" class=\"theme\" title=\"Light or dark\" aria-label=\"Switch between light and dark\">\
+             <span aria-hidden=\"true\">◐</span></button>\n<main>\n",
+        );
+        let _ = writeln!(self.body, "<header>\n<h1>{}</h1>", inline(&document.title));
+        if !document.summary.trim().is_empty() {
+            let _ = writeln!(self.body, "<p class=\"summary\">{}</p>", inline(&document.summary));
+        }
+        self.body.push_str("</header>\n");
+        let mut taken = Taken::default();
+        let sections: Vec<(String, &Section)> =
+            document.sections.iter().map(|section| (taken.free(&section.id), section)).collect();
+        if sections.len() >= 2 {
+            contents(&mut self.body, &sections);
+        }
+        for (anchor, section) in sections {
+            let _ = writeln!(
+                self.body,
+                "<section id=\"{}\">\n<h2>{}{}</h2>",
+                xml(&anchor),
+                inline(&section.title),
+                section.verdict.map_or_else(String::new, |verdict| format!(" {}", badge(verdict)))
+            );
+            for block in &section.blocks {
+                self.write_block(block);
+            }
+            self.body.push_str("</section>\n");
+        }
+        provenance(&mut self.body, &document.provenance);
+        self.body.push_str("</main>\n");
+    }
+
+    fn write_block(&mut self, block: &Block) {
+        let out = &mut self.body;
         match block {
-            Block::Figure(figure) => {
-                figures.insert(figure.id.clone(), vega(figure));
-                files.insert(
-                    format!("figure {}", figure.id),
-                    json!({ "csv": csv::figure(figure), "tex": latex::figure(figure) }),
-                );
+            Block::Prose(prose) => {
+                let _ = writeln!(out, "<p>{}</p>", inline(prose));
+            }
+            Block::Formula(source) => {
+                let _ = writeln!(out, "<div class=\"formula displayed\">{}</div>", xml(source));
+            }
+            Block::Facts(facts) => {
+                out.push_str("<dl>\n");
+                for (name, value) in facts {
+                    let _ = writeln!(out, "<div><dt>{}</dt><dd>{}</dd></div>", inline(name), inline(value));
+                }
+                out.push_str("</dl>\n");
             }
             Block::Table(table) => {
-                files.insert(
-                    format!("table {}", table.id),
-                    json!({ "csv": csv::table(table), "tex": latex::table(table) }),
-                );
+                write_table(out, table, self.files.len());
+                self.add_files(&table.id, csv::table(table), latex::table(table));
             }
-            Block::Prose(_) | Block::Formula(_) | Block::Facts(_) => {}
+            Block::Figure(figure) => {
+                write_figure(out, figure, self.figures.len(), self.files.len());
+                self.figures.push(vega(figure));
+                self.add_files(&figure.id, csv::figure(figure), latex::figure(figure));
+            }
         }
     }
-    json!({ "figures": figures, "files": files, "palettes": { "light": LIGHT, "dark": DARK } })
+
+    fn add_files(&mut self, id: &str, csv: String, tex: String) {
+        let name = self.file_names.free(&file_stem(id));
+        self.files.push(json!({ "name": name, "csv": csv, "tex": tex }));
+    }
 }
 
-fn body(document: &Document) -> String {
-    let mut out = String::new();
-    out.push_str(
-        "<button type=\"button\" class=\"theme\" title=\"Light or dark\" aria-label=\"Switch between light and dark\">\
-         <span aria-hidden=\"true\">◐</span></button>\n<main>\n",
-    );
-    let _ = writeln!(out, "<header>\n<h1>{}</h1>", inline(&document.title));
-    if !document.summary.trim().is_empty() {
-        let _ = writeln!(out, "<p class=\"summary\">{}</p>", inline(&document.summary));
-    }
-    out.push_str("</header>\n");
-    if document.sections.len() >= 2 {
-        contents(&mut out, &document.sections);
-    }
-    for section in &document.sections {
-        let _ = writeln!(
-            out,
-            "<section id=\"{}\">\n<h2>{}{}</h2>",
-            xml(&section.id),
-            inline(&section.title),
-            section.verdict.map_or_else(String::new, |verdict| format!(" {}", badge(verdict)))
-        );
-        for block in &section.blocks {
-            write_block(&mut out, block);
-        }
-        out.push_str("</section>\n");
-    }
-    provenance(&mut out, &document.provenance);
-    out.push_str("</main>\n");
-    out
-}
-
-fn contents(out: &mut String, sections: &[Section]) {
+fn contents(out: &mut String, sections: &[(String, &Section)]) {
     out.push_str("<nav aria-label=\"Contents\">\n");
-    let count = |verdict| sections.iter().filter(|section| section.verdict == Some(verdict)).count();
+    let count = |verdict| sections.iter().filter(|(_, section)| section.verdict == Some(verdict)).count();
     let tally: Vec<String> = [
         (Verdict::Holds, "holds", "hold"),
         (Verdict::Fails, "fails", "fail"),
@@ -186,11 +241,11 @@ fn contents(out: &mut String, sections: &[Section]) {
     let tally =
         if tally.is_empty() { String::new() } else { format!(" <small>{}</small>", tally.join(", ")) };
     let _ = writeln!(out, "<p class=\"heading\">Contents{tally}</p>\n<ol>");
-    for section in sections {
+    for (anchor, section) in sections {
         let _ = writeln!(
             out,
             "<li><a href=\"#{}\">{}</a>{}</li>",
-            xml(&section.id),
+            xml(anchor),
             inline(&section.title),
             section.verdict.map_or_else(String::new, |verdict| format!(" {}", badge(verdict)))
         );
@@ -210,36 +265,15 @@ fn badge(verdict: Verdict) -> String {
     )
 }
 
-fn write_block(out: &mut String, block: &Block) {
-    match block {
-        Block::Prose(prose) => {
-            let _ = writeln!(out, "<p>{}</p>", inline(prose));
-        }
-        Block::Formula(source) => {
-            let _ = writeln!(out, "<div class=\"formula displayed\">{}</div>", xml(source));
-        }
-        Block::Facts(facts) => {
-            out.push_str("<dl>\n");
-            for (name, value) in facts {
-                let _ = writeln!(out, "<div><dt>{}</dt><dd>{}</dd></div>", inline(name), inline(value));
-            }
-            out.push_str("</dl>\n");
-        }
-        Block::Table(table) => write_table(out, table),
-        Block::Figure(figure) => write_figure(out, figure),
-    }
-}
-
-fn write_table(out: &mut String, table: &DataTable) {
+fn write_table(out: &mut String, table: &DataTable, file: usize) {
     let width = table.rows.iter().map(Vec::len).chain([table.columns.len()]).max().unwrap_or(0);
     let class = |column| if is_text(table, column) { "" } else { " class=\"number\"" };
     let _ = writeln!(
         out,
-        "<div class=\"table\" data-file=\"table {id}\">\n<div class=\"head\"><p class=\"caption\">{}</p>{}</div>\n\
+        "<div class=\"table\" data-file=\"{file}\">\n<div class=\"head\"><p class=\"caption\">{}</p>{}</div>\n\
          <div class=\"scroll\"><table>\n<thead><tr>",
         inline(&table.caption),
         tools(&["csv", "tex"]),
-        id = xml(&table.id),
     );
     for column in 0..width {
         let heading = table.columns.get(column).map_or_else(String::new, |heading| inline(heading));
@@ -265,14 +299,13 @@ fn cell(cell: Option<&Cell>) -> String {
     }
 }
 
-fn write_figure(out: &mut String, figure: &Figure) {
+fn write_figure(out: &mut String, figure: &Figure, number: usize, file: usize) {
     let frame = frame(figure);
     let _ = writeln!(
         out,
-        "<figure data-figure=\"{id}\" data-file=\"figure {id}\">\n<div class=\"head\"><p class=\"caption\">{}</p>{}</div>",
+        "<figure data-figure=\"{number}\" data-file=\"{file}\">\n<div class=\"head\"><p class=\"caption\">{}</p>{}</div>",
         inline(&figure.title),
         tools(&["svg", "png", "csv", "tex"]),
-        id = xml(&figure.id),
     );
     let place = if figure.series.len() > MOST_BESIDE { "drawing below" } else { "drawing" };
     let _ = writeln!(out, "<div class=\"{place}\"><div class=\"chart\"></div>\n<ul class=\"legend\">");

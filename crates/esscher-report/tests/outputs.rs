@@ -108,6 +108,40 @@ fn drawings_and_pages_are_the_same_bytes_each_time() -> Result<(), esscher_repor
     Ok(())
 }
 
+/// What the script of a page reads.
+fn page_data(page: &str) -> serde_json::Value {
+    let opening = "<script type=\"application/json\">";
+    let data = page.split_once(opening).and_then(|(_, after)| after.split_once("</script>"));
+    data.and_then(|(data, _)| serde_json::from_str(data).ok()).unwrap_or_default()
+}
+
+#[test]
+fn blocks_of_the_same_id_keep_their_own_data() {
+    let section = |height: f64| {
+        let points = vec![Point::new(1.0, height), Point::new(2.0, height)];
+        let series = Series { name: "s".into(), mark: Mark::Line, colour: 0, points };
+        let figure = Figure { id: "rate".into(), series: vec![series], ..Figure::default() };
+        let rows = vec![vec![Cell::Number { value: height, error: None }]];
+        let table = DataTable { id: "rate".into(), columns: vec!["c".into()], rows, ..DataTable::default() };
+        let blocks = vec![Block::Figure(figure), Block::Table(table)];
+        Section { id: "rate".into(), blocks, ..Section::default() }
+    };
+    let page = html(&Document { sections: vec![section(3.0), section(5.0)], ..Document::default() });
+    let data = page_data(&page);
+    for (number, height) in [3.0, 5.0].into_iter().enumerate() {
+        assert!(page.contains(&format!("data-figure=\"{number}\" data-file=\"{}\"", 2 * number)));
+        assert_eq!(data["figures"][number]["series"][0]["segments"][0][0][1], height);
+        assert_eq!(data["files"][2 * number]["csv"], format!("series,x,y\ns,1,{height}\ns,2,{height}\n"));
+        assert_eq!(data["files"][2 * number + 1]["csv"], format!("c\n{height}\n"));
+    }
+    let names: Vec<&str> =
+        data["files"].as_array().into_iter().flatten().filter_map(|file| file["name"].as_str()).collect();
+    assert_eq!(names, ["rate", "rate-2", "rate-3", "rate-4"]);
+    for anchor in ["id=\"rate\"", "id=\"rate-2\"", "href=\"#rate\"", "href=\"#rate-2\""] {
+        assert_eq!(page.matches(anchor).count(), 1, "{anchor}");
+    }
+}
+
 #[test]
 fn a_page_asks_the_network_for_nothing() {
     let page = html(&document());

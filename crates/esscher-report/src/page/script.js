@@ -205,14 +205,14 @@
     button.addEventListener('click', () => {
       const owner = button.closest('[data-file]');
       const kind = button.dataset.kind;
-      const stem = owner.dataset.file.replace(/^(figure|table) /, '').replace(/[^\w-]+/g, '-') || 'data';
-      const name = stem + '.' + kind;
+      const file = page.files[owner.dataset.file];
+      const name = file.name + '.' + kind;
       if (kind === 'svg' || kind === 'png') {
         const source = new XMLSerializer().serializeToString(owner.querySelector('.static svg'));
         if (kind === 'svg') save(name, new Blob([source], { type: 'image/svg+xml' }));
         else savePng(name, source);
       } else {
-        save(name, new Blob([page.files[owner.dataset.file][kind]], { type: 'text/plain;charset=utf-8' }));
+        save(name, new Blob([file[kind]], { type: 'text/plain;charset=utf-8' }));
       }
     });
   }
