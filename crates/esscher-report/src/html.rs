@@ -12,9 +12,11 @@ use crate::escape::{json_in_html, xml};
 use crate::figure::Figure;
 use crate::frame::{frame, left_out_note};
 use crate::latex::is_text;
+use crate::legend::entries;
 use crate::numbers::{integer, number};
 use crate::palette::{COUNT, DARK, LIGHT};
 use crate::prose::{self, Span, plain};
+use crate::subscript::{self, pieces};
 use crate::svg::{svg, swatch};
 use crate::vega::vega;
 use crate::{csv, latex};
@@ -32,6 +34,14 @@ const VEGA: [&str; 3] = [
 
 /// Legends with more entries than this stand below their figure.
 const MOST_BESIDE: usize = 13;
+/// Their size in pixels.
+const LEGEND_SIZE: f64 = 13.6;
+/// A legend below makes columns for names up to this width in pixels; wider ones are broken.
+const WIDEST_NAME: f64 = 260.0;
+/// Tables with more rows than this are folded.
+const MOST_ROWS: usize = 14;
+/// Cells of text up to this many characters stay on one line.
+const SHORT: usize = 24;
 
 /// A document as one HTML file that opens without a network, on screen, on paper and without JavaScript.
 ///
@@ -267,27 +277,53 @@ fn badge(verdict: Verdict) -> String {
 
 fn write_table(out: &mut String, table: &DataTable, file: usize) {
     let width = table.rows.iter().map(Vec::len).chain([table.columns.len()]).max().unwrap_or(0);
-    let class = |column| if is_text(table, column) { "" } else { " class=\"number\"" };
-    let _ = writeln!(
-        out,
-        "<div class=\"table\" data-file=\"{file}\">\n<div class=\"head\"><p class=\"caption\">{}</p>{}</div>\n\
-         <div class=\"scroll\"><table>\n<thead><tr>",
-        inline(&table.caption),
-        tools(&["csv", "tex"]),
-    );
-    for column in 0..width {
+    let classes: Vec<&str> = (0..width).map(|column| class(table, column)).collect();
+    let folded = table.rows.len() > MOST_ROWS;
+    let (caption, tools) = (inline(&table.caption), tools(&["csv", "tex"]));
+    if folded {
+        // A button within the summary would fold the table as well.
+        let _ = writeln!(
+            out,
+            "<div class=\"table folded\" data-file=\"{file}\">\n{tools}<details>\n<summary>\
+             <span class=\"caption\">{caption}</span> <small>{} rows</small></summary>",
+            table.rows.len()
+        );
+    } else {
+        let _ = writeln!(
+            out,
+            "<div class=\"table\" data-file=\"{file}\">\n<div class=\"head\"><p class=\"caption\">{caption}</p>{tools}</div>"
+        );
+    }
+    out.push_str("<div class=\"scroll\"><table>\n<thead><tr>");
+    for (column, class) in classes.iter().enumerate() {
         let heading = table.columns.get(column).map_or_else(String::new, |heading| inline(heading));
-        let _ = write!(out, "<th scope=\"col\"{}>{heading}</th>", class(column));
+        let _ = write!(out, "<th scope=\"col\"{class}><span>{heading}</span></th>");
     }
     out.push_str("</tr></thead>\n<tbody>\n");
     for row in &table.rows {
         out.push_str("<tr>");
-        for column in 0..width {
-            let _ = write!(out, "<td{}>{}</td>", class(column), cell(row.get(column)));
+        for (column, class) in classes.iter().enumerate() {
+            let _ = write!(out, "<td{class}>{}</td>", cell(row.get(column)));
         }
         out.push_str("</tr>\n");
     }
-    out.push_str("</tbody></table></div>\n</div>\n");
+    out.push_str("</tbody></table></div>\n");
+    out.push_str(if folded { "</details>\n</div>\n" } else { "</div>\n" });
+}
+
+/// What a column holds, for its style.
+fn class(table: &DataTable, column: usize) -> &'static str {
+    let is_short = |cell: &Cell| match cell {
+        Cell::Text(text) => plain(text).chars().count() <= SHORT,
+        _ => true,
+    };
+    if !is_text(table, column) {
+        " class=\"number\""
+    } else if table.rows.iter().filter_map(|row| row.get(column)).all(is_short) {
+        " class=\"short\""
+    } else {
+        " class=\"long\""
+    }
 }
 
 fn cell(cell: Option<&Cell>) -> String {
@@ -301,22 +337,34 @@ fn cell(cell: Option<&Cell>) -> String {
 
 fn write_figure(out: &mut String, figure: &Figure, number: usize, file: usize) {
     let frame = frame(figure);
+    let (entries, _) = entries(figure, &frame);
+    let (class, place) = if entries.len() > MOST_BESIDE { (" class=\"wide\"", " below") } else { ("", "") };
     let _ = writeln!(
         out,
-        "<figure data-figure=\"{number}\" data-file=\"{file}\">\n<div class=\"head\"><p class=\"caption\">{}</p>{}</div>",
+        "<figure{class} data-figure=\"{number}\" data-file=\"{file}\">\n\
+         <div class=\"head\"><p class=\"caption\">{}</p>{}</div>",
         inline(&figure.title),
         tools(&["svg", "png", "csv", "tex"]),
     );
-    let place = if figure.series.len() > MOST_BESIDE { "drawing below" } else { "drawing" };
-    let _ = writeln!(out, "<div class=\"{place}\"><div class=\"chart\"></div>\n<ul class=\"legend\">");
-    for (index, (series, drawn)) in figure.series.iter().zip(&frame.series).enumerate() {
+    let widest =
+        entries.iter().map(|entry| subscript::width(&pieces(entry.name), LEGEND_SIZE)).fold(0.0, f64::max);
+    let _ = writeln!(
+        out,
+        "<div class=\"drawing{place}\"><div class=\"plot\"><p class=\"vertical\">{}</p>\
+         <div class=\"chart\"></div><p class=\"horizontal\">{}</p></div>\n\
+         <ul class=\"legend\" style=\"--name:{}px\">",
+        subscript::html(&figure.y.label),
+        subscript::html(&figure.x.label),
+        widest.min(WIDEST_NAME).ceil(),
+    );
+    for (index, entry) in entries.iter().enumerate() {
         let _ = writeln!(
             out,
-            "<li><button type=\"button\" data-series=\"{index}\" aria-pressed=\"false\" class=\"series-{}\">\
+            "<li><button type=\"button\" data-entry=\"{index}\" aria-pressed=\"false\" class=\"series-{}\">\
              <svg width=\"26\" height=\"14\" aria-hidden=\"true\">{}</svg><span>{}</span></button></li>",
-            series.colour % COUNT,
-            swatch(series, drawn, "currentColor"),
-            xml(&series.name),
+            entry.colour,
+            swatch(entry, "currentColor"),
+            subscript::html(entry.name),
         );
     }
     let _ = write!(out, "</ul></div>\n<div class=\"static\">{}</div>\n<figcaption>", svg(figure));
