@@ -211,8 +211,9 @@ fn prompts() -> Section {
     for (law, size, colour) in
         laws.iter().enumerate().flat_map(|(colour, law)| sizes.map(|size| (law, size, colour)))
     {
+        let height = 3f64.powf(colour as f64);
         for prompt in 0..3 {
-            let wave = |length: f64| 1.0 + 0.4 * (f64::from(prompt) + length.ln() * size).sin();
+            let wave = |length: f64| height * (1.0 + 0.4 * (f64::from(prompt) + length.ln() * size).sin());
             series.push(Series {
                 name: format!("{law}, σ = {size}: prompts"),
                 mark: Mark::Line,
@@ -226,7 +227,7 @@ fn prompts() -> Section {
             name: format!("{law}, σ = {size}: bound"),
             mark: Mark::Dashed,
             colour,
-            points: lengths().map(|length| Point::new(length, 2.0 * size / length.sqrt())).collect(),
+            points: lengths().map(|length| Point::new(length, 2.0 * height * size / length.sqrt())).collect(),
         });
         rows.push(vec![
             Cell::Text("output".into()),

@@ -42,6 +42,8 @@ const WIDEST_NAME: f64 = 260.0;
 const MOST_ROWS: usize = 14;
 /// Cells of text up to this many characters stay on one line.
 const SHORT: usize = 24;
+/// So do headings up to this many.
+const BRIEF: usize = 10;
 
 /// A document as one HTML file that opens without a network, on screen, on paper and without JavaScript.
 ///
@@ -296,8 +298,9 @@ fn write_table(out: &mut String, table: &DataTable, file: usize) {
     }
     out.push_str("<div class=\"scroll\"><table>\n<thead><tr>");
     for (column, class) in classes.iter().enumerate() {
-        let heading = table.columns.get(column).map_or_else(String::new, |heading| inline(heading));
-        let _ = write!(out, "<th scope=\"col\"{class}><span>{heading}</span></th>");
+        let heading = table.columns.get(column).map_or("", String::as_str);
+        let brief = if plain(heading).chars().count() <= BRIEF { " class=\"brief\"" } else { "" };
+        let _ = write!(out, "<th scope=\"col\"{class}><span{brief}>{}</span></th>", inline(heading));
     }
     out.push_str("</tr></thead>\n<tbody>\n");
     for row in &table.rows {

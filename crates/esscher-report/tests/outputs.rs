@@ -143,6 +143,49 @@ fn blocks_of_the_same_id_keep_their_own_data() {
 }
 
 #[test]
+fn long_tables_are_folded_and_short_ones_are_not() {
+    let page = |rows: usize| {
+        let rows = vec![vec![Cell::Integer(1)]; rows];
+        let table = DataTable { id: "t".into(), caption: "Of $x$".into(), columns: vec!["c".into()], rows };
+        let section = Section { blocks: vec![Block::Table(table)], ..Section::default() };
+        html(&Document { sections: vec![section], ..Document::default() })
+    };
+    assert!(!page(14).contains("<details"));
+    let folded = page(15);
+    let (before, after) = folded.split_once("<details>").unwrap_or_default();
+    let (summary, _) = after.split_once("</summary>").unwrap_or_default();
+    assert!(summary.contains("Of ") && summary.contains("15 rows"));
+    // The buttons work while the table is folded, and do not unfold it.
+    assert!(before.ends_with("LaTeX</button></span>") && !summary.contains("<button"));
+}
+
+#[test]
+fn a_legend_says_once_what_reads_and_looks_the_same() {
+    let series =
+        |name: &str, mark| Series { name: name.into(), mark, colour: 1, points: vec![Point::new(1.0, 2.0)] };
+    let series = vec![
+        series("μ_L", Mark::Line),
+        series("", Mark::Line),
+        series("μ_L", Mark::Line),
+        series("μ_L", Mark::Dashed),
+    ];
+    let y = Axis { label: "θ_{in}".into(), ..Axis::default() };
+    let figure = Figure { id: "f".into(), y, series, ..Figure::default() };
+    let drawing = svg(&figure);
+    let lowered = |text: &str| format!("font-size=\"7.92\">{text}</tspan>");
+    assert_eq!(drawing.matches(&lowered("L")).count(), 2);
+    assert!(drawing.contains(">θ<tspan dy=\"2.5\" font-size=\"9\">in</tspan></text>"));
+    let section = Section { blocks: vec![Block::Figure(figure)], ..Section::default() };
+    let page = html(&Document { sections: vec![section], ..Document::default() });
+    assert_eq!(page.matches("<span>μ<sub>L</sub></span>").count(), 2);
+    assert!(page.contains("<p class=\"vertical\">θ<sub>in</sub></p>"));
+    let data = page_data(&page);
+    let entries: Vec<Option<u64>> =
+        (0..4).map(|index| data["figures"][0]["series"][index]["entry"].as_u64()).collect();
+    assert_eq!(entries, [Some(0), None, Some(0), Some(1)]);
+}
+
+#[test]
 fn a_page_asks_the_network_for_nothing() {
     let page = html(&document());
     assert!(page.contains("default-src &#39;none&#39;"));
