@@ -175,3 +175,16 @@ proptest! {
         read(name, &suffer(text, &accidents));
     }
 }
+
+#[test]
+fn every_example_in_the_document_is_read() {
+    let text = include_str!("../../../docs/specifications.md");
+    let blocks: Vec<&str> =
+        text.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
+    assert_eq!(blocks.len(), kinds().len(), "one example for each kind");
+    for (block, kind) in blocks.iter().zip(kinds()) {
+        let planned = Planned::read("docs/specifications.md", block, Settings::default());
+        let planned = planned.unwrap_or_else(|mistake| panic!("{mistake} {:?}", mistake.hint));
+        assert_eq!(planned.kind().name, kind.name, "in the order of the catalogue");
+    }
+}
