@@ -2,7 +2,7 @@
 
 use crate::claims::{Claim, Judgement};
 use crate::planned::Planned;
-use esscher_lab::{Failure, Provenance, Table};
+use esscher_lab::{Failure, Origin, Provenance, Table};
 use esscher_report::{Block, Cell, DataTable, Document, Section, Verdict};
 
 /// The report of one run.
@@ -78,25 +78,40 @@ pub fn reproduction_document(judged: &[Judged<'_>]) -> Document {
         summary: format!(
             "The claims of Boursier & Boyer (arXiv 2512.11784), measured: **{holds} hold, {fails} fail, {open} not \
              measurable here**. For Gaussian tokens finite prompts are one-dimensional integrals, so their numbers are \
-             exact at any length, up to $L = 10^{{12}}$; everything else is simulated with a standard error. Each \
-             claim says what would refute it."
+             computed, not simulated, at any length up to $L = 10^{{12}}$; other laws are simulated. Each claim says what \
+             would refute it, and each number how it was obtained."
         ),
         sections,
-        provenance: judged.first().map_or(Vec::new(), |one| {
-            let mut lines = provenance_lines(one.planned, &one.provenance);
-            lines.retain(|(name, _)| !matches!(name.as_str(), "specification" | "units" | "seed"));
-            lines
-        }),
+        provenance: judged
+            .iter()
+            .map(|one| {
+                let provenance = &one.provenance;
+                let when = provenance.sessions.last().map_or("", |session| &session.started);
+                let by = provenance.sessions.last().map_or(String::new(), |session| program(&session.origin));
+                let digest: String =
+                    provenance.result_sha256.iter().flat_map(|digest| digest.chars().take(16)).collect();
+                let line = format!(
+                    "{by}, {when}, {} units, seed {}, {}, result SHA-256 {digest}…",
+                    provenance.units,
+                    one.planned.seed(),
+                    provenance.instruction_set
+                );
+                (one.claim.name.to_string(), line)
+            })
+            .collect(),
     }
+}
+
+fn program(origin: &Origin) -> String {
+    let commit = origin.commit.as_ref().map_or(String::new(), |commit| format!(", commit {commit}"));
+    format!("{} {}{commit}", origin.program, origin.version)
 }
 
 fn provenance_lines(planned: &Planned, provenance: &Provenance) -> Vec<(String, String)> {
     let mut lines = Vec::new();
     let mut line = |name: &str, value: String| lines.push((name.to_string(), value));
     if let Some(session) = provenance.sessions.last() {
-        let origin = &session.origin;
-        let commit = origin.commit.as_ref().map_or(String::new(), |commit| format!(", commit {commit}"));
-        line("program", format!("{} {}{commit}", origin.program, origin.version));
+        line("program", program(&session.origin));
     }
     line("instruction set", provenance.instruction_set.clone());
     line("seed", planned.seed().to_string());
@@ -106,10 +121,11 @@ fn provenance_lines(planned: &Planned, provenance: &Provenance) -> Vec<(String, 
         line("result", format!("SHA-256 {digest}"));
     }
     for session in &provenance.sessions {
-        let ended = session.ended.as_deref().unwrap_or("interrupted");
+        let ended = session.ended.as_deref().unwrap_or("its end, which is not recorded");
+        let units = session.units.map_or("units not recorded".to_string(), |units| format!("{units} units"));
         let text = format!(
-            "{} to {ended}, {} units on {} ({}, {} threads)",
-            session.started, session.units, session.host, session.system, session.threads
+            "{} to {ended}, {units} on {} ({}, {} threads)",
+            session.started, session.host, session.system, session.threads
         );
         line("session", text);
     }

@@ -22,6 +22,9 @@ impl Default for Settings {
     }
 }
 
+/// Larger plans are split into several runs.
+const MOST_UNITS: usize = 100_000;
+
 /// An experiment of some kind with everything that determines it.
 pub struct Planned {
     title: String,
@@ -50,14 +53,17 @@ impl Planned {
                 kinds().iter().map(|kind| (kind.name, kind)).collect();
             let kind = section.choice("kind", &names, None)?;
             let title = section.text("title", Some(kind.title))?;
+            let seeds = 0..=u64::MAX >> 1;
             let seed = match settings.seed {
-                Some(seed) => {
-                    section.replace_integer("seed", seed);
-                    seed
-                }
-                None => section.integer("seed", 0..=u64::MAX >> 1, Some(0))?,
+                Some(seed) => section.replaced_integer("seed", seeds, seed)?,
+                None => section.integer("seed", seeds, Some(0))?,
             };
             let plan = (kind.read)(section, seed, settings.instruction_set)?;
+            let units = plan.unit_count();
+            if units > MOST_UNITS {
+                let message = format!("that makes {units} units of work, at most {MOST_UNITS} are planned");
+                return Err(section.mistake("kind", message));
+            }
             Ok((title, kind, seed, plan))
         })?;
         Ok(Planned { title, kind, seed, normalised, settings, plan })

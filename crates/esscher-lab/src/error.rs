@@ -85,6 +85,13 @@ pub enum Error {
         first: usize,
     },
 
+    /// A run without a result.
+    #[error("{} is not finished: it has no result.parquet", folder.display())]
+    Unfinished {
+        /// The run folder.
+        folder: PathBuf,
+    },
+
     /// A folder without a run.
     #[error("{} is not a run folder: it has no spec.toml", folder.display())]
     NotARun {
@@ -101,9 +108,9 @@ pub enum Error {
         source: Failure,
     },
 
-    /// The units could not be merged, or the result not described.
-    #[error("the units could not be merged: {0}")]
-    Merge(Failure),
+    /// The result could not be made of the units, written or described.
+    #[error("the result could not be made: {0}")]
+    Result(Failure),
 }
 
 /// The result of a call that touches a run.
@@ -129,10 +136,17 @@ impl Error {
             Error::OtherSpecification { .. } => {
                 Some("choose another folder with --out, or move the old run away".to_string())
             }
-            Error::Damaged { path, .. } => Some(format!(
-                "delete {} and run the same command again: only what it held is done anew",
-                path.display()
-            )),
+            Error::Damaged { path, .. } => Some(match path.file_name().and_then(|name| name.to_str()) {
+                Some("spec.toml") => "restore it, or start again in another folder with --out".to_string(),
+                Some("provenance.json") => {
+                    "delete it and run the experiment again: its history is lost, finished units are kept".to_string()
+                }
+                Some("result.parquet") => {
+                    "delete it and run the experiment again: it is merged anew from the shards".to_string()
+                }
+                _ => format!("delete {} and run the experiment again: that unit is computed anew", path.display()),
+            }),
+            Error::Unfinished { .. } => Some("`esscher run FILE.toml` finishes it".to_string()),
             Error::Foreign { reason, .. } if reason.contains("instruction set") => Some(
                 "all units of a run come from one instruction set: give it with --instruction-set, or choose another \
                  folder with --out"
@@ -146,7 +160,7 @@ impl Error {
                 Some("run the shards that are missing, or `esscher run` on the merged folder".to_string())
             }
             Error::NotARun { .. } => Some("`esscher run FILE.toml` makes one".to_string()),
-            Error::Unit { .. } | Error::Merge(_) => None,
+            Error::Unit { .. } | Error::Result(_) => None,
         }
     }
 

@@ -9,12 +9,17 @@ use std::path::{Path, PathBuf};
 /// How temporary files begin; the run folder sweeps what a killed process left of them.
 const TEMPORARY: &str = ".part-";
 
-/// Writes a file whole or not at all: to a temporary file beside it, synced, renamed, and the folder synced.
+/// Writes a file whole or not at all: to a temporary file beside it, synced, renamed, and the folder synced; the folder is
+/// made if there is none.
 ///
 /// # Errors
 /// What the system refuses; the old file, if any, is then as it was.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<()> {
-    let folder = path.parent().unwrap_or(Path::new("."));
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    create_folder(folder)?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let part = folder.join(format!("{TEMPORARY}{}-{name}", std::process::id()));
     let written = File::create(&part).and_then(|mut file| {

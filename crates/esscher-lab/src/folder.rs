@@ -41,28 +41,33 @@ impl RunFolder {
     /// Another process works in it; it holds another specification; it cannot be written.
     pub fn open(path: &Path, experiment: &dyn Experiment) -> Result<Self> {
         files::create_folder(path)?;
-        let name = path.join(LOCK);
-        let lock = OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(&name)
-            .map_err(|error| Error::file("write", &name, error))?;
-        match lock.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(Error::InUse { folder: path.to_path_buf() }),
-            Err(TryLockError::Error(error)) => return Err(Error::file("lock", &name, error)),
-        }
-        let folder = RunFolder { path: path.to_path_buf(), _lock: lock };
-        files::sweep(path)?;
-        files::sweep(&path.join(SHARDS))?;
-        files::sweep(&path.join("figures"))?;
+        let folder = RunFolder { path: path.to_path_buf(), _lock: lock(path)? };
         match files::read(&path.join(SPECIFICATION))? {
             Some(found) => check_specification(path, experiment.specification(), &found)?,
-            None => folder.write(SPECIFICATION, experiment.specification().as_bytes())?,
+            None => {
+                check_unused(path)?;
+                folder.write(SPECIFICATION, experiment.specification().as_bytes())?;
+            }
         }
+        folder.sweep()?;
         files::create_folder(&path.join(SHARDS))?;
         Ok(folder)
+    }
+
+    /// Opens the folder of a run that is there, whatever its specification: to write its report again.
+    ///
+    /// # Errors
+    /// No run there; another process works in it; it cannot be written.
+    pub fn open_existing(path: &Path) -> Result<Self> {
+        specification_of(path)?;
+        let folder = RunFolder { path: path.to_path_buf(), _lock: lock(path)? };
+        folder.sweep()?;
+        Ok(folder)
+    }
+
+    /// Removes what killed processes left half written.
+    fn sweep(&self) -> Result<()> {
+        ["", SHARDS, "figures"].iter().try_for_each(|name| files::sweep(&self.path.join(name)))
     }
 
     /// Where it is.
@@ -75,11 +80,7 @@ impl RunFolder {
     /// # Errors
     /// It cannot be written.
     pub fn write(&self, name: &str, bytes: &[u8]) -> Result<()> {
-        let path = self.path.join(name);
-        if let Some(folder) = path.parent() {
-            files::create_folder(folder)?;
-        }
-        files::write(&path, bytes)
+        files::write(&self.path.join(name), bytes)
     }
 
     /// Finished units by number.
@@ -98,7 +99,7 @@ impl RunFolder {
     }
 
     pub(crate) fn write_provenance(&self, provenance: &Provenance) -> Result<()> {
-        let text = serde_json::to_string_pretty(provenance).map_err(|error| Error::Merge(error.into()))?;
+        let text = serde_json::to_string_pretty(provenance).map_err(|error| Error::Result(error.into()))?;
         self.write(PROVENANCE, (text + "\n").as_bytes())
     }
 
@@ -110,8 +111,39 @@ impl RunFolder {
         self.write(RESULT, bytes)
     }
 
-    pub(crate) fn result_damaged(&self, reason: &str) -> Error {
-        Error::Damaged { path: self.path.join(RESULT), reason: reason.to_string() }
+    pub(crate) fn result_path(&self) -> PathBuf {
+        self.path.join(RESULT)
+    }
+
+    pub(crate) fn provenance_path(&self) -> PathBuf {
+        self.path.join(PROVENANCE)
+    }
+}
+
+/// Takes the folder's lock, which the operating system gives back when the process ends, however it ends.
+fn lock(folder: &Path) -> Result<File> {
+    let name = folder.join(LOCK);
+    let lock = OpenOptions::new()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(&name)
+        .map_err(|error| Error::file("write", &name, error))?;
+    match lock.try_lock() {
+        Ok(()) => Ok(lock),
+        Err(TryLockError::WouldBlock) => Err(Error::InUse { folder: folder.to_path_buf() }),
+        Err(TryLockError::Error(error)) => Err(Error::file("lock", &name, error)),
+    }
+}
+
+/// Refuses a folder that holds files but no specification: they are not ours to replace.
+fn check_unused(folder: &Path) -> Result<()> {
+    match files::list(folder)?.into_iter().next() {
+        Some(path) => {
+            let reason = "the folder holds files but no spec.toml".to_string();
+            Err(Error::Foreign { path, reason })
+        }
+        None => Ok(()),
     }
 }
 
@@ -140,6 +172,12 @@ pub(crate) fn read_shards(
     Ok(found)
 }
 
+/// The instruction set of the first shard in a folder, if there is one.
+pub(crate) fn instruction_set_of(folder: &Path) -> Option<String> {
+    let first = files::list(&folder.join(SHARDS)).ok()?.into_iter().next()?;
+    shard::instruction_set_of(&files::read(&first).ok()??)
+}
+
 /// The normalised specification in a folder.
 ///
 /// # Errors
@@ -156,11 +194,18 @@ pub(crate) fn check_specification(folder: &Path, expected: &str, found: &[u8]) -
         return Ok(());
     }
     let found = String::from_utf8_lossy(found);
-    let mut lines = expected.lines().map(Some).chain([None; 1]).zip(found.lines().map(Some).chain([None; 1]));
+    // With their ends, so that a file whose line endings were changed differs in its first line.
+    let ours = expected.split_inclusive('\n').map(Some).chain([None]);
+    let theirs = found.split_inclusive('\n').map(Some).chain([None]);
     let (index, (ours, theirs)) =
-        lines.by_ref().enumerate().find(|(_, (ours, theirs))| ours != theirs).unwrap_or((0, (None, None)));
-    let text =
-        |line: Option<&str>| line.map_or("nothing".to_string(), |line| line.chars().take(80).collect());
+        ours.zip(theirs).enumerate().find(|(_, (ours, theirs))| ours != theirs).unwrap_or((0, (None, None)));
+    let text = |line: Option<&str>| match line {
+        Some(line) => {
+            let line = line.strip_suffix('\n').unwrap_or(line);
+            line.chars().take(80).flat_map(char::escape_debug).collect()
+        }
+        None => "nothing".to_string(),
+    };
     Err(Error::OtherSpecification {
         folder: folder.to_path_buf(),
         line: index + 1,
@@ -187,15 +232,11 @@ pub(crate) fn read_provenance(folder: &Path) -> Result<Option<Provenance>> {
 pub fn read_finished(folder: &Path) -> Result<FinishedRun> {
     let specification = specification_of(folder)?;
     let path = folder.join(RESULT);
-    let unfinished = || Error::Damaged {
-        path: path.clone(),
-        reason: "it is missing: the run is not finished".to_string(),
-    };
+    let unfinished = || Error::Unfinished { folder: folder.to_path_buf() };
     let bytes = files::read(&path)?.ok_or_else(unfinished)?;
-    let provenance = read_provenance(folder)?.ok_or_else(|| Error::Damaged {
-        path: folder.join(PROVENANCE),
-        reason: "it is missing".to_string(),
-    })?;
+    // Killed between the result and its checksum: the run concludes when it is run again.
+    let provenance =
+        read_provenance(folder)?.filter(|known| known.result_sha256.is_some()).ok_or_else(unfinished)?;
     if provenance.result_sha256.as_deref() != Some(files::digest(&bytes).as_str()) {
         let reason = "its content does not match the checksum in provenance.json".to_string();
         return Err(Error::Damaged { path, reason });

@@ -10,7 +10,7 @@ pub struct Origin {
     pub program: String,
     /// Its version.
     pub version: String,
-    /// The commit that it was built from, if known; "+changes" if the tree had changes.
+    /// The commit that was checked out when it was built, if known.
     pub commit: Option<String>,
 }
 
@@ -25,12 +25,14 @@ pub struct WorkSession {
     pub system: String,
     /// Threads that ran units.
     pub threads: usize,
+    /// The process: two sessions may begin in the same moment.
+    pub process: u32,
     /// UTC.
     pub started: String,
     /// UTC; missing if the process was killed.
     pub ended: Option<String>,
-    /// Units computed.
-    pub units: usize,
+    /// Units computed; not known if the process was killed.
+    pub units: Option<usize>,
 }
 
 /// The history of a run.
@@ -57,18 +59,19 @@ impl WorkSession {
             host: gethostname::gethostname().to_string_lossy().into_owned(),
             system: format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
             threads: rayon::current_num_threads(),
+            process: std::process::id(),
             started: now(),
             ended: None,
-            units: 0,
+            units: None,
         }
     }
 
     pub(crate) fn end(&mut self, units: usize) {
         self.ended = Some(now());
-        self.units = units;
+        self.units = Some(units);
     }
 }
 
 fn now() -> String {
-    humantime::format_rfc3339_seconds(SystemTime::now()).to_string()
+    humantime::format_rfc3339_millis(SystemTime::now()).to_string()
 }

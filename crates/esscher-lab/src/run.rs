@@ -8,7 +8,7 @@ use crate::shard::Identity;
 use crate::{Table, files};
 use esscher_core::Monitor;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -35,8 +35,8 @@ impl Share {
 
 /// Watches a run.
 pub trait Watcher: Sync {
-    /// The plan, and the units that are already there; called once.
-    fn plan(&self, units: &[Unit], done: &[usize]);
+    /// The units that this process is to see done, by number, and whether each is there already; called once.
+    fn plan(&self, units: &[(usize, Unit, bool)]);
     /// A unit has done this part of its work, from 0 to 1.
     fn part(&self, unit: usize, fraction: f64);
     /// A unit is finished and safe on disk.
@@ -91,13 +91,18 @@ pub fn run(
     let identity = Identity::new(experiment);
     let units = experiment.units();
     let mut provenance = history(folder, &identity, units.len())?;
-    if let Some(result) = finished(folder, &provenance)? {
-        watcher.plan(&units, &(0..units.len()).collect::<Vec<_>>());
+    if let Some(result) = finished(folder, &identity, &provenance)? {
         return Ok(Outcome::Finished { result, computed: 0, kept: units.len(), provenance });
     }
     let mut done = folder.shards(&identity, units.len())?;
     let kept = done.len();
-    watcher.plan(&units, &done.keys().copied().collect::<Vec<_>>());
+    let mine: Vec<(usize, Unit, bool)> = units
+        .iter()
+        .enumerate()
+        .filter(|(unit, _)| share.contains(*unit))
+        .map(|(unit, described)| (unit, described.clone(), done.contains_key(&unit)))
+        .collect();
+    watcher.plan(&mine);
     let pending: Vec<usize> =
         (0..units.len()).filter(|unit| share.contains(*unit) && !done.contains_key(unit)).collect();
     provenance.sessions.push(WorkSession::begin(origin));
@@ -118,7 +123,7 @@ pub fn run(
         return Ok(Outcome::Finished { result, computed: count, kept, provenance });
     }
     folder.write_provenance(&provenance)?;
-    let total = (0..units.len()).filter(|unit| share.contains(*unit)).count();
+    let total = mine.len();
     Ok(if complete {
         Outcome::ShareDone { computed: count, units: total }
     } else {
@@ -134,40 +139,44 @@ pub fn run(
 pub fn merge(
     experiment: &dyn Experiment,
     sources: &[PathBuf],
-    folder: &RunFolder,
+    out: &Path,
     origin: &Origin,
-) -> Result<(Table, Provenance)> {
-    let identity = Identity::new(experiment);
+) -> Result<(RunFolder, Table, Provenance)> {
+    let mut identity = Identity::new(experiment);
+    // Merging runs no unit: shards of instructions that this machine lacks merge too, as long as they are of one set.
+    if let Some(set) = sources.iter().find_map(|source| folder::instruction_set_of(source)) {
+        identity.instruction_set = set;
+    }
     let units = experiment.units().len();
-    let mut provenance = history(folder, &identity, units)?;
-    let mut done = folder::read_shards(folder.path(), &identity, units)?;
+    let mut gathered: BTreeMap<usize, folder::Shard> = BTreeMap::new();
+    let mut sessions: Vec<WorkSession> = Vec::new();
     for source in sources {
-        folder::check_specification(
-            source,
-            experiment.specification(),
-            folder::specification_of(source)?.as_bytes(),
-        )?;
+        let found = folder::specification_of(source)?;
+        folder::check_specification(source, experiment.specification(), found.as_bytes())?;
         for (unit, shard) in folder::read_shards(source, &identity, units)? {
-            match done.get(&unit) {
-                Some(ours) if ours.bytes == shard.bytes => {}
-                Some(ours) => return Err(Error::Conflict { first: ours.path.clone(), second: shard.path }),
-                None => {
-                    folder.write_shard(&identity, unit, &shard.table)?;
-                    done.insert(unit, shard);
-                }
-            }
+            keep(&mut gathered, unit, shard)?;
         }
-        if let Some(history) = folder::read_provenance(source)? {
-            for session in history.sessions {
-                if !provenance.sessions.contains(&session) {
-                    provenance.sessions.push(session);
-                }
+        for session in folder::read_provenance(source)?.map_or(Vec::new(), |history| history.sessions) {
+            if !sessions.contains(&session) {
+                sessions.push(session);
             }
         }
     }
-    if let Some(result) = finished(folder, &provenance)? {
-        return Ok((result, provenance));
+    // Everything is in order: only now is a folder made or changed.
+    let folder = RunFolder::open(out, experiment)?;
+    let mut provenance = history(&folder, &identity, units)?;
+    if let Some(result) = finished(&folder, &identity, &provenance)? {
+        return Ok((folder, result, provenance));
     }
+    let mut done = folder::read_shards(folder.path(), &identity, units)?;
+    for (unit, shard) in gathered {
+        if !done.contains_key(&unit) {
+            folder.write_shard(&identity, unit, &shard.table)?;
+        }
+        keep(&mut done, unit, shard)?;
+    }
+    let known = provenance.sessions.clone();
+    provenance.sessions.extend(sessions.into_iter().filter(|session| !known.contains(session)));
     if let Some(first) = (0..units).find(|unit| !done.contains_key(unit)) {
         return Err(Error::Incomplete { missing: units - done.len(), total: units, first });
     }
@@ -175,33 +184,58 @@ pub fn merge(
     session.end(0);
     provenance.sessions.push(session);
     let done = done.into_iter().map(|(unit, shard)| (unit, shard.table)).collect();
-    let result = conclude(experiment, folder, &identity, done, &mut provenance)?;
-    Ok((result, provenance))
+    let result = conclude(experiment, &folder, &identity, done, &mut provenance)?;
+    Ok((folder, result, provenance))
+}
+
+/// Keeps a unit's shard; refuses another result of the same unit.
+fn keep(done: &mut BTreeMap<usize, folder::Shard>, unit: usize, shard: folder::Shard) -> Result<()> {
+    match done.get(&unit) {
+        Some(ours) if ours.bytes == shard.bytes => Ok(()),
+        Some(ours) => Err(Error::Conflict { first: ours.path.clone(), second: shard.path }),
+        None => {
+            done.insert(unit, shard);
+            Ok(())
+        }
+    }
 }
 
 /// The run's history so far, or the beginning of one.
 fn history(folder: &RunFolder, identity: &Identity, units: usize) -> Result<Provenance> {
-    Ok(folder.provenance()?.unwrap_or_else(|| Provenance {
+    let mut history = folder.provenance()?.unwrap_or_else(|| Provenance {
         specification_sha256: identity.specification.clone(),
         instruction_set: identity.instruction_set.clone(),
         units,
         sessions: Vec::new(),
         result_sha256: None,
-    }))
+    });
+    if history.specification_sha256 != identity.specification {
+        let reason = "it is the history of another specification".to_string();
+        return Err(Error::Foreign { path: folder.provenance_path(), reason });
+    }
+    // Units and results say themselves which instructions made them, and are checked; without any, the set is free.
+    history.instruction_set = identity.instruction_set.clone();
+    Ok(history)
 }
 
 /// The result of a run that has ended before, checked.
-fn finished(folder: &RunFolder, provenance: &Provenance) -> Result<Option<Table>> {
+fn finished(folder: &RunFolder, identity: &Identity, provenance: &Provenance) -> Result<Option<Table>> {
     let (Some(expected), Some(bytes)) = (&provenance.result_sha256, folder.result()?) else {
         // Killed between the result and its checksum, or the result was deleted: merged anew from the shards.
         return Ok(None);
     };
+    let path = folder.result_path();
     if files::digest(&bytes) != *expected {
-        return Err(folder.result_damaged("its content does not match the checksum in provenance.json"));
+        let reason = "its content does not match the checksum in provenance.json".to_string();
+        return Err(Error::Damaged { path, reason });
     }
-    let (table, _) =
-        Table::from_parquet(&bytes).map_err(|error| folder.result_damaged(&error.to_string()))?;
-    Ok(Some(table))
+    match Table::from_parquet(&bytes) {
+        Ok((table, notes)) => {
+            identity.check(&path, &notes)?;
+            Ok(Some(table))
+        }
+        Err(error) => Err(Error::Damaged { path, reason: error.to_string() }),
+    }
 }
 
 /// Merges all units in the order of their numbers and writes the result, then its checksum.
@@ -212,8 +246,8 @@ fn conclude(
     done: BTreeMap<usize, Table>,
     provenance: &mut Provenance,
 ) -> Result<Table> {
-    let result = experiment.merge(done.into_values().collect()).map_err(Error::Merge)?;
-    let bytes = result.to_parquet(&identity.notes()).map_err(|error| Error::Merge(error.into()))?;
+    let result = experiment.merge(done.into_values().collect()).map_err(Error::Result)?;
+    let bytes = result.to_parquet(&identity.notes()).map_err(|error| Error::Result(error.into()))?;
     folder.write_result(&bytes)?;
     provenance.result_sha256 = Some(files::digest(&bytes));
     folder.write_provenance(provenance)?;

@@ -17,6 +17,8 @@ pub(crate) struct Identity {
     pub(crate) version: String,
 }
 
+const INSTRUCTION_SET: &str = "esscher.instruction_set";
+
 /// Hexadecimal digits of the digest in a file's name.
 const SHOWN: usize = 16;
 
@@ -32,13 +34,13 @@ impl Identity {
     pub(crate) fn notes(&self) -> Vec<(&'static str, &str)> {
         vec![
             ("esscher.specification", &self.specification),
-            ("esscher.instruction_set", &self.instruction_set),
+            (INSTRUCTION_SET, &self.instruction_set),
             ("esscher.version", &self.version),
         ]
     }
 
     /// Refuses a file whose notes are of another run.
-    fn check(&self, path: &Path, notes: &[(String, String)]) -> Result<()> {
+    pub(crate) fn check(&self, path: &Path, notes: &[(String, String)]) -> Result<()> {
         let ours = self.notes();
         let names = ["specification", "instruction set", "version of esscher"];
         for ((key, expected), name) in ours.into_iter().zip(names) {
@@ -58,12 +60,18 @@ fn shown(text: &str) -> String {
     text.chars().take(SHOWN).collect()
 }
 
+/// The instruction set that a shard was computed with, as far as it can be read.
+pub(crate) fn instruction_set_of(bytes: &[u8]) -> Option<String> {
+    let (_, notes) = Table::from_parquet(bytes).ok()?;
+    notes.into_iter().find(|(note, _)| note == INSTRUCTION_SET).map(|(_, value)| value)
+}
+
 /// The bytes of a unit's file, and its name.
 pub(crate) fn encode(identity: &Identity, unit: usize, table: &Table) -> Result<(String, Vec<u8>)> {
     let number = unit.to_string();
     let mut notes = identity.notes();
     notes.push(("esscher.unit", &number));
-    let bytes = table.to_parquet(&notes).map_err(|error| Error::Merge(error.into()))?;
+    let bytes = table.to_parquet(&notes).map_err(|error| Error::Result(error.into()))?;
     Ok((format!("{unit:05}-{}.parquet", &files::digest(&bytes)[..SHOWN]), bytes))
 }
 

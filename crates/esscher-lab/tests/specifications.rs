@@ -98,6 +98,24 @@ fn mistakes_name_file_line_key_expectation_and_finding() {
 }
 
 #[test]
+fn a_misspelt_table_is_told_at_its_name() {
+    let read = |text: &str| {
+        specification::read("it.toml", text, |file| {
+            let _ = file.form("law");
+            file.table("tokens", |tokens| tokens.real("scale", Bounds::Positive, None))
+        })
+        .unwrap_err()
+    };
+    for (text, near, said) in
+        [("a = 1\n[token]\nscale = 1", 2, "token"), ("a = 1\n\n[[laws]]\nscale = 1", 3, "laws")]
+    {
+        let found = read(text);
+        assert_eq!(found.line, near, "{found}");
+        assert!(found.hint.as_deref().is_some_and(|hint| hint.contains(said)), "{found:?}");
+    }
+}
+
+#[test]
 fn normalised_text_holds_every_default_and_reads_back_the_same() {
     let (first, text) = specification::read("it.toml", "", everything).unwrap();
     let expected = "name = \"no \\\"name\\\" \\\\\"\nsize = 7\nlist = [1.0, -2.5]\nwords = [\"two\"]\ntruth = false\n\n[inner]\nscale = 0.1\n";

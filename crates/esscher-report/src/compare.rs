@@ -102,10 +102,16 @@ fn join(section: &mut Section, run: usize, name: &str, block: &Block) {
                 }
             }
         }
-        // Prose and formulas are those of the first run that has them.
-        other => {
-            if !section.blocks.contains(other) {
-                section.blocks.push(other.clone());
+        // What several runs say alike is said once; what one says differently is said under its name.
+        Block::Prose(prose) => {
+            let named = Block::Prose(format!("**{name}.** {prose}"));
+            if run == 0 || !section.blocks.contains(block) {
+                section.blocks.push(if run == 0 { block.clone() } else { named });
+            }
+        }
+        Block::Formula(_) | Block::Facts(_) => {
+            if !section.blocks.contains(block) {
+                section.blocks.push(block.clone());
             }
         }
     }

@@ -37,7 +37,8 @@ pub(crate) struct Common {
     /// Threads; results do not depend on them [default: all cores]
     #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) threads: Option<u16>,
-    /// Instructions of the simulations: portable, avx2 or avx512; part of a result's identity [default: the best here]
+    /// Instructions of the simulations: portable, avx2 or avx512; part of a result's identity (merging takes that of the
+    /// shards) [default: the best here]
     #[arg(long, global = true, value_name = "NAME")]
     pub(crate) instruction_set: Option<String>,
 }
@@ -93,7 +94,7 @@ pub(crate) enum Command {
         /// One query as numbers, or an array of queries in a file
         #[arg(long, value_name = "NUMBERS|FILE", allow_hyphen_values = true)]
         query: String,
-        /// For a law of tokens: also what a prompt of this many tokens gives, on average and how far from the limit
+        /// For a law of tokens: also how far prompts of this many tokens are from the output, root mean square
         #[arg(long, value_name = "L", allow_hyphen_values = true)]
         length: Vec<String>,
     },
@@ -141,9 +142,9 @@ pub(crate) enum Command {
         /// Run folders
         #[arg(required = true, value_name = "RUN")]
         runs: Vec<PathBuf>,
-        /// The HTML file of a comparison
-        #[arg(long, value_name = "FILE", default_value = "comparison.html")]
-        out: PathBuf,
+        /// The HTML file [default: report.html in the run folder, comparison.html for several]
+        #[arg(long, value_name = "FILE")]
+        out: Option<PathBuf>,
     },
     /// What there is: measures, experiments, claims
     List {

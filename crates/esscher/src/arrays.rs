@@ -5,7 +5,7 @@ use esscher_core::Mat;
 use esscher_core::measure::{Empirical, Law};
 use esscher_experiments::reading;
 use esscher_lab::specification;
-use npyz::{NpyFile, Order};
+use npyz::{DType, NpyFile, NpyHeader, Order};
 use std::fs;
 use std::io::Read;
 use std::path::Path;
@@ -34,7 +34,7 @@ impl Array {
             None => (text.to_string(), None),
         };
         let array = match Path::new(&path).extension().and_then(|ending| ending.to_str()) {
-            Some("npy") => npy(&path, &bytes(&path)?),
+            Some("npy") => npy(&path, open(&path)?),
             Some("npz") => npz(&path, array),
             Some("csv" | "tsv" | "txt") => csv(&path),
             _ => typed(text),
@@ -85,6 +85,16 @@ impl Array {
     /// A prompt: one token per row; a list is tokens of dimension one.
     pub(crate) fn prompt(&self) -> Result<Empirical, Trouble> {
         let dimension = if self.is_list { 1 } else { self.columns };
+        if dimension > reading::LARGEST_DIMENSION {
+            return Err(Trouble::with_hint(
+                format!(
+                    "{}: expected tokens of dimension up to {}, found {dimension}",
+                    self.name,
+                    reading::LARGEST_DIMENSION
+                ),
+                "a prompt has one token per row",
+            ));
+        }
         Ok(Empirical::from_tokens(dimension, &self.values)?)
     }
 }
@@ -93,12 +103,17 @@ fn refuse(name: &str, reason: impl std::fmt::Display) -> Trouble {
     Trouble::request(format!("cannot read {name}: {reason}"))
 }
 
+fn open(path: &str) -> Result<fs::File, Trouble> {
+    fs::File::open(path).map_err(|error| refuse(path, error))
+}
+
 fn bytes(path: &str) -> Result<Vec<u8>, Trouble> {
-    let size = fs::metadata(path).map_err(|error| refuse(path, error))?.len();
-    if size > LARGEST_FILE {
-        return Err(refuse(path, format!("its {size} bytes are more than {LARGEST_FILE}")));
+    let mut content = Vec::new();
+    open(path)?.take(LARGEST_FILE + 1).read_to_end(&mut content).map_err(|error| refuse(path, error))?;
+    if content.len() as u64 > LARGEST_FILE {
+        return Err(refuse(path, format!("it has more than {LARGEST_FILE} bytes")));
     }
-    fs::read(path).map_err(|error| refuse(path, error))
+    Ok(content)
 }
 
 fn typed(text: &str) -> Result<Array, Trouble> {
@@ -128,27 +143,33 @@ fn typed(text: &str) -> Result<Array, Trouble> {
 fn csv(path: &str) -> Result<Array, Trouble> {
     let bytes = bytes(path)?;
     let first = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
-    let delimiter = [b'\t', b';', b','].into_iter().find(|mark| first.contains(mark)).unwrap_or(b',');
+    let delimiter = [b'\t', b';', b','].into_iter().find(|mark| first.contains(mark));
     let mut reader = csv::ReaderBuilder::new()
         .has_headers(false)
         .flexible(true)
-        .delimiter(delimiter)
+        .delimiter(delimiter.unwrap_or(b','))
+        .comment(Some(b'#'))
         .trim(csv::Trim::All)
         .from_reader(bytes.as_slice());
     let mut rows = Vec::new();
-    for (line, record) in reader.records().enumerate() {
+    for (index, record) in reader.records().enumerate() {
         let record = record.map_err(|error| refuse(path, error))?;
-        let row: Result<Vec<f64>, String> =
-            record.iter().map(|entry| entry.parse::<f64>().map_err(|_| entry.to_string())).collect();
-        match row {
-            Ok(row) => rows.push(row),
-            // A first line of words is a heading.
-            Err(_) if line == 0 => {}
-            Err(entry) => {
-                let entry: String = entry.chars().take(40).collect();
-                return Err(refuse(path, format!("line {}: `{entry}` is not a number", line + 1)));
-            }
+        let line = record.position().map_or(index as u64 + 1, csv::Position::line);
+        // Without a delimiter, numbers stand between spaces, as NumPy's savetxt writes them.
+        let entries: Vec<&str> = match delimiter {
+            Some(_) => record.iter().collect(),
+            None => record.iter().flat_map(str::split_whitespace).collect(),
+        };
+        let is_heading = index == 0 && entries.iter().all(|entry| entry.parse::<f64>().is_err());
+        if is_heading {
+            continue;
         }
+        let row = entries.iter().map(|entry| entry.parse::<f64>().map_err(|_| *entry)).collect();
+        let row: Result<Vec<f64>, &str> = row;
+        rows.push(row.map_err(|entry| {
+            let entry: String = entry.chars().take(40).collect();
+            refuse(path, format!("line {line}: `{entry}` is not a number"))
+        })?);
     }
     shaped(path.to_string(), rows)
 }
@@ -186,23 +207,32 @@ fn npz(path: &str, array: Option<&str>) -> Result<Array, Trouble> {
     };
     let file = npyz::npz::file_name_from_array_name(&wanted);
     let entry = archive.zip_archive().by_name(&file).map_err(|error| refuse(path, error))?;
-    let mut content = Vec::new();
-    entry.take(LARGEST_FILE).read_to_end(&mut content).map_err(|error| refuse(path, error))?;
-    npy(&format!("{path}:{wanted}"), &content)
+    npy(&format!("{path}:{wanted}"), entry)
 }
 
-fn npy(name: &str, content: &[u8]) -> Result<Array, Trouble> {
-    let file = NpyFile::new(content).map_err(|error| refuse(name, error))?;
-    let shape = file.shape().to_vec();
-    let order = file.order();
-    let entries = shape.iter().try_fold(1_u64, |product, side| product.checked_mul(*side));
-    // A header may promise more than the file holds: nothing is reserved on its word.
-    let Some(entries) = entries.filter(|entries| *entries <= content.len() as u64) else {
-        return Err(refuse(name, format!("its shape {shape:?} does not fit its {} bytes", content.len())));
+/// An array in NumPy's format, read no further than its header promises.
+fn npy(name: &str, mut reader: impl Read) -> Result<Array, Trouble> {
+    let header = npy_header(name, &mut reader)?;
+    let shape = header.shape().to_vec();
+    let DType::Plain(kind) = header.dtype() else {
+        return Err(refuse(name, "its entries are records, expected numbers"));
     };
-    let values = numbers(name, file)?;
-    if values.len() as u64 != entries || entries == 0 {
-        return Err(refuse(name, format!("expected {entries} entries, found {}", values.len())));
+    let size = kind.num_bytes().unwrap_or(0) as u64;
+    let entries = shape.iter().try_fold(1_u64, |product, side| product.checked_mul(*side));
+    let expected =
+        entries.and_then(|entries| entries.checked_mul(size)).filter(|bytes| *bytes <= LARGEST_FILE);
+    let Some(expected) = expected else {
+        return Err(refuse(name, format!("its shape {shape:?} is too large")));
+    };
+    if expected == 0 {
+        return Err(refuse(name, format!("its shape {shape:?} has no entries")));
+    }
+    // Nothing is reserved on the header's word.
+    let mut content = Vec::new();
+    reader.take(expected + 1).read_to_end(&mut content).map_err(|error| refuse(name, error))?;
+    if content.len() as u64 != expected {
+        let found = if content.len() as u64 > expected { "more" } else { "fewer" };
+        return Err(refuse(name, format!("its shape {shape:?} needs {expected} bytes, there are {found}")));
     }
     let (rows, columns, is_list) = match shape.as_slice() {
         [] => (1, 1, false),
@@ -210,12 +240,42 @@ fn npy(name: &str, content: &[u8]) -> Result<Array, Trouble> {
         [rows, columns] => (*rows as usize, *columns as usize, false),
         _ => return Err(refuse(name, format!("expected one or two dimensions, found the shape {shape:?}"))),
     };
+    let order = header.order();
+    let values = numbers(name, NpyFile::with_header(header, content.as_slice()))?;
     let values = if order == Order::Fortran && !is_list {
         (0..rows * columns).map(|index| values[(index % columns) * rows + index / columns]).collect()
     } else {
         values
     };
     Ok(Array { name: name.to_string(), rows, columns, values, is_list })
+}
+
+/// Headers of real files have some hundred bytes.
+const LARGEST_HEADER: usize = 1 << 20;
+
+fn npy_header(name: &str, reader: &mut impl Read) -> Result<NpyHeader, Trouble> {
+    let mut start = vec![0; 10];
+    reader.read_exact(&mut start).map_err(|error| refuse(name, error))?;
+    if !start.starts_with(b"\x93NUMPY") {
+        return Err(refuse(name, "it does not begin like a NumPy array"));
+    }
+    let mut length = usize::from(u16::from_le_bytes([start[8], start[9]]));
+    if start[6] > 1 {
+        let mut more = [0; 2];
+        reader.read_exact(&mut more).map_err(|error| refuse(name, error))?;
+        length |= usize::from(u16::from_le_bytes(more)) << 16;
+        start.extend(more);
+    }
+    if length > LARGEST_HEADER {
+        return Err(refuse(name, format!("its header would have {length} bytes")));
+    }
+    let begun = start.len();
+    start.resize(begun + length, 0);
+    reader.read_exact(&mut start[begun..]).map_err(|error| refuse(name, error))?;
+    NpyHeader::from_reader(start.as_slice()).map_err(|error| {
+        let reason: String = error.to_string().lines().next().unwrap_or_default().chars().take(100).collect();
+        refuse(name, format!("its header makes no sense: {reason}"))
+    })
 }
 
 /// The entries as doubles, whatever number type they have.

@@ -34,6 +34,7 @@ impl From<&Trouble> for Ending {
     fn from(trouble: &Trouble) -> Self {
         match trouble {
             Trouble::Request { .. } | Trouble::Lab(esscher_lab::Error::Mistake(_)) => Ending::BadRequest,
+            Trouble::NobodyListens => Ending::Done,
             Trouble::Lab(_) | Trouble::Other(_) => Ending::Failed,
         }
     }
@@ -46,6 +47,8 @@ pub(crate) enum Trouble {
     Request { message: String, hint: Option<String> },
     /// A run.
     Lab(esscher_lab::Error),
+    /// Standard output was closed by its reader, as `head` does.
+    NobodyListens,
     /// Anything else.
     Other(anyhow::Error),
 }
@@ -63,6 +66,7 @@ impl Trouble {
         match self {
             Trouble::Request { message, .. } => message.clone(),
             Trouble::Lab(error) => error.to_string(),
+            Trouble::NobodyListens => "standard output is closed".to_string(),
             Trouble::Other(error) => format!("{error:#}"),
         }
     }
@@ -71,7 +75,7 @@ impl Trouble {
         match self {
             Trouble::Request { hint, .. } => hint.clone(),
             Trouble::Lab(error) => error.hint(),
-            Trouble::Other(_) => None,
+            Trouble::NobodyListens | Trouble::Other(_) => None,
         }
     }
 }

@@ -5,11 +5,13 @@ mod arguments;
 mod arrays;
 mod commands;
 mod ending;
+mod output;
 mod progress;
 
 use arguments::Arguments;
 use clap::Parser;
 use ending::{Ending, Trouble};
+use output::tell;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -23,12 +25,15 @@ fn main() -> ExitCode {
 
 /// One line on what went wrong and one on what to try.
 fn report(trouble: &Trouble, json: bool) -> ExitCode {
+    if matches!(trouble, Trouble::NobodyListens) {
+        return Ending::Done.code();
+    }
     if json {
-        eprintln!("{}", serde_json::json!({ "error": trouble.message(), "hint": trouble.hint() }));
+        tell(serde_json::json!({ "error": trouble.message(), "hint": trouble.hint() }));
     } else {
-        eprintln!("error: {}", trouble.message());
+        tell(format_args!("error: {}", trouble.message()));
         if let Some(hint) = trouble.hint() {
-            eprintln!("hint: {hint}");
+            tell(format_args!("hint: {hint}"));
         }
     }
     Ending::from(trouble).code()

@@ -1,8 +1,10 @@
 //! Progress: a bar with an estimate on a terminal, plain lines in logs; and Ctrl-C, which ends a run to be resumed.
 
+use crate::output::tell;
 use esscher_core::Monitor;
 use esscher_lab::{Unit, Watcher};
 use indicatif::{ProgressBar, ProgressStyle};
+use std::collections::HashMap;
 use std::io::IsTerminal;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,8 +18,8 @@ pub(crate) fn stop_on_interrupt() {
         if INTERRUPTED.swap(true, Ordering::Relaxed) {
             std::process::exit(130);
         }
-        eprintln!(
-            "\nstopping after the work at hand; press Ctrl-C again to stop at once (finished units are kept)"
+        tell(
+            "\nstopping after the work at hand; press Ctrl-C again to stop at once (finished units are kept)",
         );
     });
 }
@@ -41,14 +43,39 @@ enum Display {
 
 #[derive(Default)]
 struct Work {
-    costs: Vec<f64>,
-    /// The part of each unit that is done, from 0 to 1.
-    parts: Vec<f64>,
+    /// The cost of each unit, and the part of it that is done, from 0 to 1.
+    units: HashMap<usize, (f64, f64)>,
+    total: f64,
+    done: f64,
     /// Cost that was there when the run began.
     kept: f64,
     finished: usize,
     began: Option<Instant>,
     last_line: Option<Instant>,
+}
+
+impl Work {
+    fn begin(&mut self, units: impl Iterator<Item = (usize, f64, bool)>) {
+        *self = Work { began: Some(Instant::now()), last_line: Some(Instant::now()), ..Work::default() };
+        for (unit, cost, is_done) in units {
+            let cost = cost.max(LEAST_COST);
+            self.units.insert(unit, (cost, f64::from(u8::from(is_done))));
+            self.total += cost;
+            if is_done {
+                self.kept += cost;
+                self.finished += 1;
+            }
+        }
+        self.done = self.kept;
+    }
+
+    fn advance(&mut self, unit: usize, part: f64) {
+        if let Some((cost, known)) = self.units.get_mut(&unit) {
+            let gain = (part.clamp(0.0, 1.0) - *known).max(0.0);
+            *known += gain;
+            self.done += gain * *cost;
+        }
+    }
 }
 
 /// A unit counts at least this many seconds, so that plans of nothing but cheap units move too.
@@ -81,8 +108,7 @@ impl Progress {
     }
 
     fn show(&self, work: &mut Work) {
-        let total: f64 = work.costs.iter().sum();
-        let done: f64 = work.costs.iter().zip(&work.parts).map(|(cost, part)| cost * part).sum();
+        let (total, done) = (work.total, work.done);
         let elapsed = work.began.map_or(0.0, |began| began.elapsed().as_secs_f64());
         // What was kept took no time now: the pace is that of the rest.
         let pace = (done - work.kept) / elapsed.max(1e-9);
@@ -98,11 +124,11 @@ impl Progress {
                 if due && elapsed > 2.0 {
                     work.last_line = Some(Instant::now());
                     let percent = 100.0 * done / total.max(1e-9);
-                    let (finished, units) = (work.finished, work.costs.len());
+                    let (finished, units) = (work.finished, work.units.len());
                     let counted =
                         if units > 1 { format!(", {finished} of {units} units") } else { String::new() };
                     let left = if left.is_empty() { left } else { format!(", {left}") };
-                    eprintln!("{}: {percent:.0} %{counted}{left}", self.name);
+                    tell(format_args!("{}: {percent:.0} %{counted}{left}", self.name));
                 }
             }
             Display::Nothing => {}
@@ -123,34 +149,21 @@ fn duration(seconds: f64) -> String {
 }
 
 impl Watcher for Progress {
-    fn plan(&self, units: &[Unit], done: &[usize]) {
+    fn plan(&self, units: &[(usize, Unit, bool)]) {
         let mut work = self.lock();
-        work.costs = units.iter().map(|unit| unit.cost.max(LEAST_COST)).collect();
-        work.parts = vec![0.0; units.len()];
-        for unit in done {
-            work.parts[*unit] = 1.0;
-        }
-        work.kept = done.iter().map(|unit| work.costs[*unit]).sum();
-        work.finished = done.len();
-        work.began = Some(Instant::now());
-        work.last_line = Some(Instant::now());
+        work.begin(units.iter().map(|(number, unit, is_done)| (*number, unit.cost, *is_done)));
         self.show(&mut work);
     }
 
     fn part(&self, unit: usize, fraction: f64) {
         let mut work = self.lock();
-        let part = fraction.clamp(0.0, 1.0);
-        if let Some(known) = work.parts.get_mut(unit) {
-            *known = known.max(part);
-        }
+        work.advance(unit, fraction);
         self.show(&mut work);
     }
 
     fn finished(&self, unit: usize) {
         let mut work = self.lock();
-        if let Some(known) = work.parts.get_mut(unit) {
-            *known = 1.0;
-        }
+        work.advance(unit, 1.0);
         work.finished += 1;
         self.show(&mut work);
     }
@@ -160,16 +173,14 @@ impl Watcher for Progress {
     }
 }
 
-/// The monitor of a quick question: stops on Ctrl-C, and shows a bar if it takes long.
+/// The monitor of a quick question, which is one unit of work.
 impl Monitor for Progress {
     fn progress(&self, completed: usize, total: usize) {
         let mut work = self.lock();
-        if work.costs.is_empty() {
-            work.costs = vec![1.0];
-            work.parts = vec![0.0];
-            work.began = Some(Instant::now());
+        if work.units.is_empty() || completed == 0 {
+            work.begin([(0, 1.0, false)].into_iter());
         }
-        work.parts[0] = completed as f64 / total.max(1) as f64;
+        work.advance(0, completed as f64 / total.max(1) as f64);
         self.show(&mut work);
     }
 

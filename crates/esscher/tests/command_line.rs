@@ -60,6 +60,8 @@ fn prompts_from_every_file_format_give_the_same_output() {
     let rows: Vec<String> = TOKENS.iter().map(|token| format!("{},{}", token[0], token[1])).collect();
     fs::write(folder.join("plain.csv"), rows.join("\n")).unwrap();
     fs::write(folder.join("headed.csv"), format!("x,y\n{}\n", rows.join("\n"))).unwrap();
+    fs::write(folder.join("spaces.txt"), format!("# x y\n{}\n", rows.join("\n").replace(',', "   ")))
+        .unwrap();
     fs::write(folder.join("tabs.tsv"), rows.join("\n").replace(',', "\t")).unwrap();
     let expected = by_hand(&TOKENS, [0.5, -1.0]);
     for (file, tolerance) in [
@@ -69,6 +71,7 @@ fn prompts_from_every_file_format_give_the_same_output() {
         ("plain.csv", 1e-12),
         ("headed.csv", 1e-12),
         ("tabs.tsv", 1e-12),
+        ("spaces.txt", 1e-12),
     ] {
         let found = json(folder, &["attend", "--tokens", file, "--query", "0.5,-1", "--json"]);
         for (index, expected) in expected.iter().enumerate() {
@@ -177,6 +180,11 @@ fn rubbish_is_refused_in_one_line_with_exit_code_two() {
     fs::write(folder.join("cubic.npy"), npy("<f8", false, "(1, 1, 2)", &doubles(&[1.0, 2.0]))).unwrap();
     fs::write(folder.join("short.npy"), npy("<f8", false, "(2, 2)", &doubles(&[1.0, 2.0]))).unwrap();
     fs::write(folder.join("not.npz"), "PK").unwrap();
+    fs::write(folder.join("header.npy"), b"\x93NUMPY\x02\x00\xf0\xff\xff\xff").unwrap();
+    fs::write(folder.join("typo.csv"), "1,2x\n3,4\n").unwrap();
+    fs::write(folder.join("gaps.csv"), "1,2\n\n\nthree,4\n").unwrap();
+    fs::write(folder.join("none.npy"), npy("<f8", false, "(0, 2)", &[])).unwrap();
+    fs::write(folder.join("row.csv"), vec!["1"; 60_000].join(",")).unwrap();
     for (tokens, query, said) in [
         ("nan.csv", "1,1", "entry [1, 0] is NaN"),
         ("ragged.csv", "1,1", "row 2 has 1 entries, expected 2"),
@@ -184,12 +192,17 @@ fn rubbish_is_refused_in_one_line_with_exit_code_two() {
         ("empty.csv", "1,1", "no numbers"),
         ("absent.csv", "1,1", "cannot read absent.csv"),
         ("text.npy", "1,1", "cannot read text.npy"),
-        ("liar.npy", "1,1", "does not fit"),
-        ("huge.npy", "1,1", "does not fit"),
+        ("liar.npy", "1,1", "there are fewer"),
+        ("huge.npy", "1,1", "too large"),
         ("object.npy", "1,1", "cannot read object.npy"),
         ("cubic.npy", "1,1", "expected one or two dimensions"),
         ("short.npy", "1,1", "cannot read short.npy"),
         ("not.npz", "1,1", "cannot read not.npz"),
+        ("header.npy", "1,1", "its header would have"),
+        ("typo.csv", "1,1", "line 1: `2x` is not a number"),
+        ("gaps.csv", "1,1", "line 4: `three` is not a number"),
+        ("none.npy", "1,1", "has no entries"),
+        ("row.csv", "1,1", "dimension up to 1024, found 60000"),
         ("gaussian:2", "1", "expected vectors of dimension 2, found 1"),
         ("gaussian:2", "a,b", "`a` is not a number"),
         ("gaussian:0", "1", "key `dimension`"),
@@ -254,4 +267,29 @@ fn help_completions_and_manual_come_from_one_definition() {
     assert!(succeed(place.path(), &["manual"]).contains("esscher\\-reproduce"));
     let (printed, _) = texts(&run(place.path(), &["list", "claims"]));
     assert!(printed.contains("gaussian-lemma"), "{printed}");
+}
+
+#[test]
+fn a_closed_or_full_output_is_no_panic() {
+    use std::process::Stdio;
+    let place = tempfile::tempdir().unwrap();
+    let full = || Stdio::from(fs::OpenOptions::new().write(true).open("/dev/full").unwrap());
+    if !Path::new("/dev/full").exists() {
+        return;
+    }
+    for arguments in [["list"].as_slice(), &["completions", "bash"], &["manual"], &["example", "path"]] {
+        let output = common::esscher(place.path(), arguments).stdout(full()).output().unwrap();
+        let (_, told) = texts(&output);
+        assert_eq!(output.status.code(), Some(1), "{told}");
+        assert!(told.starts_with("error: cannot write to standard output"), "{told}");
+        // A reader that goes away is no error.
+        let mut child = common::esscher(place.path(), arguments).stdout(Stdio::piped()).spawn().unwrap();
+        drop(child.stdout.take());
+        assert_eq!(child.wait().unwrap().code(), Some(0));
+    }
+    // A log that cannot be written does not stop a run.
+    common::write_experiment(place.path());
+    let status =
+        common::esscher(place.path(), &["run", "paths.toml"]).stdout(Stdio::null()).stderr(full()).status();
+    assert_eq!(status.unwrap().code(), Some(0));
 }

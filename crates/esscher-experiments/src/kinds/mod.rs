@@ -46,6 +46,11 @@ pub trait Plan: Send + Sync {
     /// The plan of work.
     fn units(&self) -> Vec<Unit>;
 
+    /// How many units there are: asked before they are listed.
+    fn unit_count(&self) -> usize {
+        self.units().len()
+    }
+
     /// Runs one unit; nothing if the monitor asked to stop.
     ///
     /// # Errors

@@ -141,6 +141,10 @@ fn prompt_seed(seed: u64, prompt: u64) -> u64 {
 }
 
 impl Plan for Path {
+    fn unit_count(&self) -> usize {
+        self.cases.len().saturating_mul(self.prompts as usize + 1)
+    }
+
     /// One unit per prompt, and one per law for what is expected.
     fn units(&self) -> Vec<Unit> {
         let longest = self.lengths.last().map_or(1.0, |length| length.as_f64());

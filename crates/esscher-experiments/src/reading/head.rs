@@ -5,7 +5,7 @@ use esscher_core::attention::Softmax;
 use esscher_lab::specification::{Bounds, Form, Mistake, Section};
 
 /// Largest dimension that a specification may ask for.
-pub(crate) const LARGEST_DIMENSION: usize = 1024;
+pub const LARGEST_DIMENSION: usize = 1024;
 
 /// Reads a d × d matrix, `key = 0.5` for a multiple of the identity or `key = [[...], ...]`.
 ///

@@ -65,6 +65,9 @@ pub const FAMILIES: &[Family] = &[
     },
 ];
 
+/// Components times dimension cubed of a mixture, at most: four of dimension 1024, 256 of dimension 256.
+const LARGEST_FACTORISATIONS: f64 = 4.3e9;
+
 /// Reads the table `key` as a law.
 ///
 /// `family`, `dimension`, `scale` (the standard deviation of a coordinate), `mean`; a Gaussian may have a `covariance`
@@ -121,7 +124,9 @@ fn gaussian(table: &mut Section, dimension: usize) -> Result<Gaussian, Mistake> 
 
 fn mixture(table: &mut Section) -> Result<Law, Mistake> {
     let dimension = dimension(table)?;
-    let components = table.tables("component", 1..=256, |component| {
+    // Each covariance is factorised when it is read: a bound on that work keeps reading quick.
+    let most = (LARGEST_FACTORISATIONS / (dimension as f64).powi(3)).clamp(1.0, 256.0) as usize;
+    let components = table.tables("component", 1..=most, |component| {
         let weight = component.real("weight", Bounds::Positive, Some(1.0))?;
         Ok((weight, Arc::new(gaussian(component, dimension)?) as Law))
     })?;
@@ -134,6 +139,11 @@ fn points(table: &mut Section) -> Result<Law, Mistake> {
         return Err(table.mistake("points", "expected a list of points, [[0, 1], [1, 0]]"));
     }
     let rows = table.matrix("points", 100_000)?;
+    if rows[0].len() > LARGEST_DIMENSION {
+        let message =
+            format!("expected points of dimension up to {LARGEST_DIMENSION}, found {}", rows[0].len());
+        return Err(table.mistake("points", message));
+    }
     let made = match table.form("weights") {
         Some(_) => {
             let weights = table.reals("weights", Bounds::NotNegative, rows.len()..=rows.len(), None)?;

@@ -7,7 +7,7 @@ mod lengths;
 mod simulation;
 mod task;
 
-pub use head::{head, square};
+pub use head::{LARGEST_DIMENSION, head, square};
 pub use law::{FAMILIES, Family, law};
 pub use laws::{NamedLaw, token_laws};
 pub use lengths::lengths;

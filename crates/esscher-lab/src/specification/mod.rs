@@ -178,10 +178,20 @@ impl Section {
         Ok(value)
     }
 
-    /// Takes this whole number whatever the file says: a choice made at the door, such as another seed.
-    pub fn replace_integer(&mut self, key: &'static str, value: u64) {
-        let _ = self.find(key);
-        self.write(key, value.to_string());
+    /// A whole number of the file, replaced by another: a choice made at the door, such as another seed.
+    ///
+    /// # Errors
+    /// What the file says must make sense all the same.
+    pub fn replaced_integer(
+        &mut self,
+        key: &'static str,
+        range: RangeInclusive<u64>,
+        replacement: u64,
+    ) -> Result<u64> {
+        self.integer(key, range, Some(replacement))?;
+        self.written.pop();
+        self.write(key, replacement.to_string());
+        Ok(replacement)
     }
 
     /// True or false.
@@ -312,11 +322,13 @@ impl Section {
         reader: impl FnOnce(&mut Section) -> Result<T>,
     ) -> Result<T> {
         let (place, entries) = match self.value(key, true)? {
-            Some(Placed { place, value: Value::Table(entries) }) => (place, entries),
+            Some(Placed { place, value: Value::Table(entries) }) => (place, Some(entries)),
             Some(other) => return Err(self.expected(key, &other, "a table")),
-            None => (self.place.clone(), Vec::new()),
+            None => (self.place.clone(), None),
         };
-        let (made, written) = self.inside(format!("{}{key}.", self.prefix), place, entries, reader)?;
+        let given = entries.is_some();
+        let made = self.inside(format!("{}{key}.", self.prefix), place, entries.unwrap_or_default(), reader);
+        let (made, written) = made.map_err(|mistake| if given { mistake } else { self.misspelt(mistake) })?;
         self.written.push((key.to_string(), Written::Table(written)));
         Ok(made)
     }
@@ -376,6 +388,18 @@ impl Section {
             self.asked.push(key);
         }
         self.entries.iter().find(|entry| entry.key == key)
+    }
+
+    /// A table that is not there may be one whose name is misspelt: told at that name.
+    fn misspelt(&self, mistake: Mistake) -> Mistake {
+        let near = self.unknown().find_map(|entry| Some((entry, nearest(&entry.key, &self.asked)?)));
+        match near {
+            Some((entry, near)) => {
+                let hint = format!("did you mean `{near}` where the file says `{}`?", short(&entry.key));
+                self.source.mistake(entry.place.start, mistake.message, Some(hint))
+            }
+            None => mistake,
+        }
     }
 
     fn unknown(&self) -> impl Iterator<Item = &Entry> {

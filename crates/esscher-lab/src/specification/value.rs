@@ -70,7 +70,7 @@ impl Value {
             DeValue::Integer(integer) => {
                 let whole = u64::from_str_radix(integer.as_str(), integer.radix()).ok();
                 let real =
-                    i64::from_str_radix(integer.as_str(), integer.radix()).map_or(f64::NAN, |it| it as f64);
+                    i128::from_str_radix(integer.as_str(), integer.radix()).map_or(f64::NAN, |it| it as f64);
                 Value::Number { written: integer.to_string(), real, whole }
             }
             DeValue::Float(float) => {

@@ -3,6 +3,7 @@
 use crate::arguments::{Common, HeadArguments};
 use crate::arrays::{Array, Tokens};
 use crate::ending::{Ending, Trouble};
+use crate::output::{say, tell};
 use crate::progress::Progress;
 use esscher_core::attention::{Attention, Softmax};
 use esscher_core::concentration::{Concentration, Engine};
@@ -46,6 +47,8 @@ pub(super) fn attend(
             let options = SampleOptions { score_gradient: false, ..SampleOptions::default() };
             let study = study.run(Engine::Best(QueryAverage::default(), options), &progress)?;
             if study.completion != Completion::Finished {
+                progress.clear();
+                tell("stopped before an answer");
                 return Ok(Ending::Interrupted);
             }
             errors.extend(study.rows.iter().map(|row| (row.length, row.output_error)));
@@ -68,26 +71,26 @@ pub(super) fn attend(
                         "effective_tokens": effective, "finite_prompts": errors })
             })
             .collect();
-        println!("{}", json!(answers));
+        say(json!(answers))?;
         return Ok(Ending::Done);
     }
     for (query, output, gaussian, effective, errors) in &found {
-        println!("query           {}", numbers(query));
-        println!("output          {}", numbers(output));
-        println!(
+        say(format_args!("query           {}", numbers(query)))?;
+        say(format_args!("output          {}", numbers(output)))?;
+        say(format_args!(
             "gaussian limit  {}   (linear in the query; {:.2e} away)",
             numbers(gaussian),
             distance(output, gaussian)
-        );
+        ))?;
         if let Some(effective) = effective {
-            println!("effective tokens {effective:.1}");
+            say(format_args!("effective tokens {effective:.1}"))?;
         }
         for (length, error) in errors {
-            println!(
+            say(format_args!(
                 "L = {length}: root-mean-square error {:.4e} ({})",
                 error.value.max(0.0).sqrt(),
                 class(error.accuracy)
-            );
+            ))?;
         }
     }
     Ok(Ending::Done)

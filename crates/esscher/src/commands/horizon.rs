@@ -4,6 +4,7 @@ use super::attend::head;
 use crate::arguments::{AskedQuantity, Common, HeadArguments};
 use crate::arrays::{Array, Tokens, law};
 use crate::ending::{Ending, Trouble};
+use crate::output::say;
 use crate::progress::Progress;
 use esscher_core::attention::Attention;
 use esscher_core::concentration::{Concentration, Horizon, Quantity};
@@ -64,19 +65,23 @@ pub(super) fn horizon(
     if common.json {
         let answer = json!({ "outcome": name, "length": length.map(PromptLength::get),
                              "root_mean_square_error": root, "tokens": note });
-        println!("{answer}");
+        say(answer)?;
     } else {
         if let Some(note) = note {
-            println!("tokens: {note}");
+            say(format_args!("tokens: {note}"))?;
         }
         match (name, length, root) {
             ("found", Some(length), Some(root)) => {
-                println!("L = {length} tokens: root-mean-square error {root:.6e}, at most {tolerance}");
+                say(format_args!(
+                    "L = {length} tokens: root-mean-square error {root:.6e}, at most {tolerance}"
+                ))?;
             }
             ("beyond", Some(length), Some(root)) => {
-                println!("more than {length} tokens: the root-mean-square error there is still {root:.3e}");
+                say(format_args!(
+                    "more than {length} tokens: the root-mean-square error there is still {root:.3e}"
+                ))?;
             }
-            _ => println!("stopped before an answer"),
+            _ => say("stopped before an answer")?,
         }
     }
     Ok(if name == "stopped" { Ending::Interrupted } else { Ending::Done })

@@ -2,6 +2,7 @@
 
 use crate::arguments::{AskedGroup, Common};
 use crate::ending::{Ending, Trouble};
+use crate::output::{say, write_out};
 use esscher_experiments::{Group, catalogue, kinds};
 use esscher_lab::specification::nearest;
 use serde_json::json;
@@ -19,16 +20,16 @@ pub(super) fn list(common: &Common, asked: Option<AskedGroup>) -> Result<Ending,
             .iter()
             .map(|entry| json!({ "group": title(entry.group), "name": entry.name, "summary": entry.summary }))
             .collect();
-        println!("{}", json!(entries));
+        say(json!(entries))?;
         return Ok(Ending::Done);
     }
     let mut last = None;
     for entry in entries {
         if last != Some(entry.group) {
-            println!("{}{}", if last.is_some() { "\n" } else { "" }, title(entry.group));
+            say(format_args!("{}{}", if last.is_some() { "\n" } else { "" }, title(entry.group)))?;
             last = Some(entry.group);
         }
-        println!("  {:<34} {}", entry.name, entry.summary);
+        say(format_args!("  {:<34} {}", entry.name, entry.summary))?;
     }
     Ok(Ending::Done)
 }
@@ -38,7 +39,7 @@ pub(super) fn example(name: &str) -> Result<Ending, Trouble> {
     let names: Vec<&str> = kinds().iter().map(|kind| kind.name).collect();
     match kinds().iter().find(|kind| kind.name == name) {
         Some(kind) => {
-            print!("{}", kind.example);
+            write_out(kind.example.as_bytes())?;
             Ok(Ending::Done)
         }
         None => {

@@ -3,8 +3,9 @@
 use super::{origin, publish, settings};
 use crate::arguments::Common;
 use crate::ending::{Ending, Trouble};
+use crate::output::say;
 use esscher_experiments::Planned;
-use esscher_lab::{RunFolder, specification_of};
+use esscher_lab::specification_of;
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -17,7 +18,7 @@ pub(super) fn merge(common: &Common, folders: &[PathBuf], out: Option<PathBuf>) 
         Some(out) => out,
         None => {
             let name = first.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            let Some((name, _)) = name.split_once(".shard-") else {
+            let Some((name, _)) = name.rsplit_once(".shard-") else {
                 return Err(Trouble::with_hint(
                     format!("{} is not named like a shard", first.display()),
                     "say where the merged run goes with --out FOLDER",
@@ -26,14 +27,17 @@ pub(super) fn merge(common: &Common, folders: &[PathBuf], out: Option<PathBuf>) 
             first.with_file_name(name)
         }
     };
-    let folder = RunFolder::open(&out, &planned)?;
-    let (result, provenance) = esscher_lab::merge(&planned, folders, &folder, &origin())?;
+    let (folder, result, provenance) = esscher_lab::merge(&planned, folders, &out, &origin())?;
     let document = publish::describe(&planned, &result, &provenance, settings)?;
     publish::publish(&folder, &document)?;
     if common.json {
-        println!("{}", json!({ "folder": folder.path(), "outcome": "finished" }));
+        say(json!({ "folder": folder.path(), "outcome": "finished" }))?;
     } else {
-        println!("{} shards merged; report: {}", folders.len(), folder.path().join("report.html").display());
+        say(format_args!(
+            "{} shards merged; report: {}",
+            folders.len(),
+            folder.path().join("report.html").display()
+        ))?;
     }
     Ok(Ending::Done)
 }

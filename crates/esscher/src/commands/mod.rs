@@ -11,10 +11,12 @@ mod run;
 
 use crate::arguments::{Arguments, Command, Common};
 use crate::ending::{Ending, Trouble};
+use crate::output::write_out;
 use clap::CommandFactory;
 use esscher_core::numerics::InstructionSet;
 use esscher_experiments::{Planned, Settings};
 use esscher_lab::Origin;
+use std::io::Read;
 use std::path::Path;
 
 pub(crate) fn execute(arguments: Arguments) -> Result<Ending, Trouble> {
@@ -30,7 +32,7 @@ pub(crate) fn execute(arguments: Arguments) -> Result<Ending, Trouble> {
         Command::Run { file, plan: false, run } => run::run(&common, &file, &run),
         Command::Shard { file, share, run } => run::shard(&common, &file, &share, &run),
         Command::Merge { folders, out } => merge::merge(&common, &folders, out),
-        Command::Report { runs, out } => report::report(&common, &runs, &out),
+        Command::Report { runs, out } => report::report(&common, &runs, out.as_deref()),
         Command::List { group } => list::list(&common, group),
         Command::Attend { head, query, length } => attend::attend(&common, &head, &query, &length),
         Command::Horizon { head, query, queries, tolerance, quantity } => {
@@ -39,12 +41,16 @@ pub(crate) fn execute(arguments: Arguments) -> Result<Ending, Trouble> {
         Command::Example { kind } => list::example(&kind),
         Command::Completions { shell } => {
             let mut definition = Arguments::command();
-            clap_complete::generate(shell, &mut definition, "esscher", &mut std::io::stdout());
+            let mut text = Vec::new();
+            clap_complete::generate(shell, &mut definition, "esscher", &mut text);
+            write_out(&text)?;
             Ok(Ending::Done)
         }
         Command::Manual => {
             let manual = clap_mangen::Man::new(Arguments::command());
-            manual.render(&mut std::io::stdout()).map_err(|error| Trouble::Other(error.into()))?;
+            let mut text = Vec::new();
+            manual.render(&mut text).map_err(|error| Trouble::Other(error.into()))?;
+            write_out(&text)?;
             Ok(Ending::Done)
         }
     }
@@ -73,18 +79,17 @@ fn settings(common: &Common, seed: Option<u64>) -> Result<Settings, Trouble> {
 const LARGEST_SPECIFICATION: u64 = 16 << 20;
 
 fn read_specification(file: &Path, settings: Settings) -> Result<Planned, Trouble> {
-    let size = std::fs::metadata(file).map(|data| data.len()).unwrap_or(0);
-    if size > LARGEST_SPECIFICATION {
-        return Err(Trouble::request(format!(
-            "{}: {size} bytes are too many for a specification",
-            file.display()
-        )));
-    }
-    let text = std::fs::read_to_string(file).map_err(|error| {
+    let mut text = String::new();
+    let read = std::fs::File::open(file)
+        .and_then(|opened| opened.take(LARGEST_SPECIFICATION + 1).read_to_string(&mut text));
+    read.map_err(|error| {
         Trouble::with_hint(
             format!("cannot read {}: {error}", file.display()),
-            "give a specification in TOML; experiments/ has some to start from",
+            "give a specification in TOML; `esscher example KIND` prints one",
         )
     })?;
+    if text.len() as u64 > LARGEST_SPECIFICATION {
+        return Err(Trouble::request(format!("{} is too large for a specification", file.display())));
+    }
     Ok(Planned::read(&file.display().to_string(), &text, settings)?)
 }

@@ -47,5 +47,5 @@ pub(super) fn describe(
         }),
         None => run_document(planned, result, provenance),
     };
-    document.map_err(|error| Trouble::Lab(Error::Merge(error)))
+    document.map_err(|error| Trouble::Lab(Error::Result(error)))
 }

@@ -3,10 +3,11 @@
 use super::{origin, publish, settings};
 use crate::arguments::{Common, RunArguments};
 use crate::ending::{Ending, Trouble};
+use crate::output::say;
 use crate::progress::Progress;
 use esscher_experiments::{Claim, Judged, Planned, Scale, claim_document, claims, reproduction_document};
 use esscher_lab::specification::nearest;
-use esscher_lab::{Error, Outcome, RunFolder, Share};
+use esscher_lab::{Error, Experiment, Outcome, RunFolder, Share, read_finished};
 use esscher_report::Verdict;
 use serde_json::json;
 use std::path::Path;
@@ -19,22 +20,32 @@ pub(super) fn reproduce(
     arguments: &RunArguments,
 ) -> Result<Ending, Trouble> {
     let chosen = choose(only)?;
+    let is_chosen = |claim: &Claim| chosen.iter().any(|one| one.name == claim.name);
     let settings = settings(common, arguments.seed)?;
     let scale = if full { Scale::Full } else { Scale::Quick };
     let root = arguments.out.join(if full { "reproduce-full" } else { "reproduce" });
     let began = Instant::now();
-    let planned =
-        chosen.iter().map(|claim| claim.experiment(scale, settings)).collect::<Result<Vec<Planned>, _>>()?;
+    let planned = claims()
+        .iter()
+        .map(|claim| claim.experiment(scale, settings))
+        .collect::<Result<Vec<Planned>, _>>()?;
     let mut judged = Vec::new();
-    for (number, (claim, planned)) in chosen.iter().zip(&planned).enumerate() {
-        let label = format!("{}/{} {}", number + 1, chosen.len(), claim.name);
+    let mut number = 0;
+    for (claim, planned) in claims().iter().zip(&planned) {
+        if !is_chosen(claim) {
+            // What was measured before stays in the report.
+            judged.extend(measured_before(claim, planned, &root.join(claim.name)));
+            continue;
+        }
+        number += 1;
+        let label = format!("{number}/{} {}", chosen.len(), claim.name);
         match one(common, claim, planned, &root.join(claim.name), &label)? {
             Some(one) => judged.push(one),
             None => {
                 if common.json {
-                    println!("{}", json!({ "folder": root, "outcome": "stopped" }));
+                    say(json!({ "folder": root, "outcome": "stopped" }))?;
                 } else {
-                    println!("stopped at {}; the same command goes on from here", claim.name);
+                    say(format_args!("stopped at {}; the same command goes on from here", claim.name))?;
                 }
                 return Ok(Ending::Interrupted);
             }
@@ -50,17 +61,17 @@ pub(super) fn reproduce(
                         "reason": one.judgement.reason, "folder": root.join(one.claim.name) })
             })
             .collect();
-        println!("{}", json!({ "outcome": "finished", "report": report, "claims": found }));
+        say(json!({ "outcome": "finished", "report": report, "claims": found }))?;
     } else {
         let count = |verdict| judged.iter().filter(|one| one.judgement.verdict == verdict).count();
-        println!(
+        say(format_args!(
             "\n{} claims hold, {} fail, {} not measurable here ({:.0} s)\nreport: {}",
             count(Verdict::Holds),
             count(Verdict::Fails),
             count(Verdict::NotMeasurable),
             began.elapsed().as_secs_f64(),
             report.display()
-        );
+        ))?;
     }
     let fails = judged.iter().any(|one| one.judgement.verdict == Verdict::Fails);
     Ok(if fails { Ending::ClaimFails } else { Ending::Done })
@@ -81,13 +92,20 @@ fn one<'a>(
     let Outcome::Finished { result, provenance, .. } = outcome? else {
         return Ok(None);
     };
-    let judgement = (claim.judge)(&result).map_err(|error| Trouble::Lab(Error::Merge(error)))?;
+    let judgement = (claim.judge)(&result).map_err(|error| Trouble::Lab(Error::Result(error)))?;
     let judged = Judged { claim, planned, judgement, provenance };
     publish::publish(&folder, &claim_document(&judged))?;
     if !common.json {
-        println!("{:<22} {:<34} {}", word(judged.judgement.verdict), claim.name, claim.title);
+        say(format_args!("{:<22} {:<34} {}", word(judged.judgement.verdict), claim.name, claim.title))?;
     }
     Ok(Some(judged))
+}
+
+/// A claim that is not asked for now and was finished before, if so.
+fn measured_before<'a>(claim: &'static Claim, planned: &'a Planned, path: &Path) -> Option<Judged<'a>> {
+    let run = read_finished(path).ok().filter(|run| run.specification == planned.specification())?;
+    let judgement = (claim.judge)(&run.result).ok()?;
+    Some(Judged { claim, planned, judgement, provenance: run.provenance })
 }
 
 fn word(verdict: Verdict) -> &'static str {

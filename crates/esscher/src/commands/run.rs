@@ -3,6 +3,7 @@
 use super::{origin, publish, read_specification, settings};
 use crate::arguments::{Common, RunArguments};
 use crate::ending::{Ending, Trouble};
+use crate::output::{say, write_out};
 use crate::progress::Progress;
 use esscher_lab::{Experiment, Outcome, RunFolder, Share};
 use serde_json::json;
@@ -26,14 +27,14 @@ pub(super) fn run(common: &Common, file: &Path, arguments: &RunArguments) -> Res
                     "folder": folder.path(), "outcome": "finished", "units_computed": computed, "units_kept": kept,
                     "result": folder.path().join("result.parquet"), "report": report,
                 });
-                println!("{text}");
+                say(text)?;
             } else {
-                print!("{}", esscher_report::text(&document));
-                println!("\n{computed} units computed, {kept} kept; report: {}", report.display());
+                write_out(esscher_report::text(&document).as_bytes())?;
+                say(format_args!("\n{computed} units computed, {kept} kept; report: {}", report.display()))?;
             }
             Ok(Ending::Done)
         }
-        outcome => Ok(unfinished(common, folder.path(), &outcome)),
+        outcome => unfinished(common, folder.path(), &outcome),
     }
 }
 
@@ -45,13 +46,13 @@ pub(super) fn plan(common: &Common, file: &Path, arguments: &RunArguments) -> Re
     if common.json {
         let units: Vec<_> =
             units.iter().map(|unit| json!({ "label": unit.label, "cost": unit.cost })).collect();
-        println!("{}", json!({ "specification": planned.specification(), "units": units }));
+        say(json!({ "specification": planned.specification(), "units": units }))?;
         return Ok(Ending::Done);
     }
-    println!("{}", planned.specification());
-    println!("# {} units, about {seconds:.0} seconds on one core", units.len());
+    say(format_args!("{}", planned.specification()))?;
+    say(format_args!("# {} units, about {seconds:.0} seconds on one core", units.len()))?;
     for (number, unit) in units.iter().enumerate() {
-        println!("# {number:>5}  {}", unit.label);
+        say(format_args!("# {number:>5}  {}", unit.label))?;
     }
     Ok(Ending::Done)
 }
@@ -78,11 +79,11 @@ pub(super) fn shard(
     let progress = Progress::new(&name, common.quiet);
     let outcome = esscher_lab::run(&planned, &folder, parsed, &origin(), &progress);
     progress.clear();
-    Ok(unfinished(common, folder.path(), &outcome?))
+    unfinished(common, folder.path(), &outcome?)
 }
 
 /// What is said of a run that is not whole, or of a share.
-fn unfinished(common: &Common, folder: &Path, outcome: &Outcome) -> Ending {
+fn unfinished(common: &Common, folder: &Path, outcome: &Outcome) -> Result<Ending, Trouble> {
     let (name, text, ending) = match outcome {
         Outcome::Finished { computed, kept, .. } => {
             ("finished", format!("whole run done: {computed} units computed, {kept} kept"), Ending::Done)
@@ -97,11 +98,11 @@ fn unfinished(common: &Common, folder: &Path, outcome: &Outcome) -> Ending {
         }
     };
     if common.json {
-        println!("{}", json!({ "folder": folder, "outcome": name }));
+        say(json!({ "folder": folder, "outcome": name }))?;
     } else {
-        println!("{}: {text}", folder.display());
+        say(format_args!("{}: {text}", folder.display()))?;
     }
-    ending
+    Ok(ending)
 }
 
 /// The run's name: the file's, and its folder's for files called quick.toml or full.toml.
