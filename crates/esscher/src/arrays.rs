@@ -140,35 +140,29 @@ fn typed(text: &str) -> Result<Array, Trouble> {
     shaped(name, rows)
 }
 
+/// Lines of numbers between commas, semicolons, tabs or spaces; a first line of words is a heading, `#` begins a comment.
 fn csv(path: &str) -> Result<Array, Trouble> {
-    let bytes = bytes(path)?;
-    let first = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
-    let delimiter = [b'\t', b';', b','].into_iter().find(|mark| first.contains(mark));
-    let mut reader = csv::ReaderBuilder::new()
-        .has_headers(false)
-        .flexible(true)
-        .delimiter(delimiter.unwrap_or(b','))
-        .comment(Some(b'#'))
-        .trim(csv::Trim::All)
-        .from_reader(bytes.as_slice());
+    let text = String::from_utf8(bytes(path)?).map_err(|_| refuse(path, "it is not UTF-8 text"))?;
+    let lines = text.lines().enumerate().map(|(index, line)| (index + 1, line.trim()));
+    let lines = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
+    let mut delimiter = None;
     let mut rows = Vec::new();
-    for (index, record) in reader.records().enumerate() {
-        let record = record.map_err(|error| refuse(path, error))?;
-        let line = record.position().map_or(index as u64 + 1, csv::Position::line);
-        // Without a delimiter, numbers stand between spaces, as NumPy's savetxt writes them.
+    for (index, (number, line)) in lines.enumerate() {
+        if index == 0 {
+            delimiter = ['\t', ';', ','].into_iter().find(|mark| line.contains(*mark));
+        }
         let entries: Vec<&str> = match delimiter {
-            Some(_) => record.iter().collect(),
-            None => record.iter().flat_map(str::split_whitespace).collect(),
+            Some(mark) => line.split(mark).map(|entry| entry.trim().trim_matches('"')).collect(),
+            None => line.split_whitespace().collect(),
         };
-        let is_heading = index == 0 && entries.iter().all(|entry| entry.parse::<f64>().is_err());
-        if is_heading {
+        let numbers: Vec<Result<f64, &str>> =
+            entries.into_iter().map(|entry| entry.parse().map_err(|_| entry)).collect();
+        if index == 0 && numbers.iter().all(Result::is_err) {
             continue;
         }
-        let row = entries.iter().map(|entry| entry.parse::<f64>().map_err(|_| *entry)).collect();
-        let row: Result<Vec<f64>, &str> = row;
-        rows.push(row.map_err(|entry| {
+        rows.push(numbers.into_iter().collect::<Result<Vec<f64>, &str>>().map_err(|entry| {
             let entry: String = entry.chars().take(40).collect();
-            refuse(path, format!("line {line}: `{entry}` is not a number"))
+            refuse(path, format!("line {number}: `{entry}` is not a number"))
         })?);
     }
     shaped(path.to_string(), rows)

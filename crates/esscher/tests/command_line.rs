@@ -170,7 +170,7 @@ fn rubbish_is_refused_in_one_line_with_exit_code_two() {
     fs::write(folder.join("words.csv"), "1,2\nthree,4\n").unwrap();
     fs::write(folder.join("empty.csv"), "").unwrap();
     fs::write(folder.join("text.npy"), "hello").unwrap();
-    fs::write(folder.join("liar.npy"), npy("<f8", false, "(100000000000, 2)", &doubles(&[1.0]))).unwrap();
+    fs::write(folder.join("liar.npy"), npy("<f8", false, "(100000000, 2)", &doubles(&[1.0]))).unwrap();
     fs::write(
         folder.join("huge.npy"),
         npy("<f8", false, "(18446744073709551615, 18446744073709551615)", &[]),
