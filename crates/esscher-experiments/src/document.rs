@@ -79,7 +79,7 @@ pub fn reproduction_document(judged: &[Judged<'_>]) -> Document {
             "The claims of Boursier & Boyer (arXiv 2512.11784), measured: **{holds} hold, {fails} fail, {open} not \
              measurable here**. For Gaussian tokens finite prompts are one-dimensional integrals, so their numbers are \
              exact at any length, up to $L = 10^{{12}}$; everything else is simulated with a standard error. Each \
-             criterion was fixed before the numbers were seen."
+             claim says what would refute it."
         ),
         sections,
         provenance: judged.first().map_or(Vec::new(), |one| {

@@ -133,6 +133,11 @@ impl Error {
                 "delete {} and run the same command again: only what it held is done anew",
                 path.display()
             )),
+            Error::Foreign { reason, .. } if reason.contains("instruction set") => Some(
+                "all units of a run come from one instruction set: give it with --instruction-set, or choose another \
+                 folder with --out"
+                    .to_string(),
+            ),
             Error::Foreign { .. } => {
                 Some("move it out of the folder, or choose another with --out".to_string())
             }

@@ -16,7 +16,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let document = document();
     fs::write(folder.join("report.html"), html(&document))?;
     fs::write(folder.join("report.txt"), text(&document))?;
-    for block in document.sections.iter().flat_map(|section| &section.blocks) {
+    let blocks =
+        document.sections.iter().filter(|section| section.id != "twin").flat_map(|section| &section.blocks);
+    for block in blocks {
         match block {
             Block::Figure(figure) => {
                 fs::write(folder.join(format!("{}.svg", figure.id)), svg(figure))?;
@@ -41,7 +43,7 @@ fn document() -> Document {
         summary: r"Every kind of block that a report can hold, with invented numbers. The operator is
             $T[\mu](z) = V\,\nabla\Lambda_\mu(Uz)$; run `esscher reproduce` for real ones."
             .into(),
-        sections: vec![rates(), risks(), corners()],
+        sections: vec![rates(), risks(), prompts(), twin(0.5), twin(2.0), corners()],
         provenance: [
             ("program", "esscher 0.1.0"),
             ("commit", "0000000000000000000000000000000000000000"),
@@ -194,6 +196,139 @@ fn risks() -> Section {
                 x: Axis { label: "training time t".into(), scale: Scale::Linear },
                 y: Axis { label: "risk R(t)".into(), scale: Scale::Linear },
                 series,
+            }),
+        ],
+    }
+}
+
+/// Legends whose entries stand for several series, subscripts, and a long table with long headings.
+fn prompts() -> Section {
+    let laws = ["normal", "two normals", "signs", "cube", "sphere", "normal (control)"];
+    let sizes = [1.0, 1.5, 2.0];
+    let lengths = || (2..=12).map(|k| 10f64.powf(f64::from(k) / 2.0));
+    let mut series = Vec::new();
+    let mut rows = Vec::new();
+    for (law, size, colour) in
+        laws.iter().enumerate().flat_map(|(colour, law)| sizes.map(|size| (law, size, colour)))
+    {
+        let height = 3f64.powf(colour as f64);
+        for prompt in 0..3 {
+            let wave = |length: f64| height * (1.0 + 0.4 * (f64::from(prompt) + length.ln() * size).sin());
+            series.push(Series {
+                name: format!("{law}, σ = {size}: prompts"),
+                mark: Mark::Line,
+                colour,
+                points: lengths()
+                    .map(|length| Point::new(length, size * wave(length) / length.sqrt()))
+                    .collect(),
+            });
+        }
+        series.push(Series {
+            name: format!("{law}, σ = {size}: bound"),
+            mark: Mark::Dashed,
+            colour,
+            points: lengths().map(|length| Point::new(length, 2.0 * height * size / length.sqrt())).collect(),
+        });
+        rows.push(vec![
+            Cell::Text("output".into()),
+            Cell::Text((*law).into()),
+            Cell::Number { value: size, error: None },
+            Cell::Text("quasi-monte-carlo".into()),
+            Cell::Number { value: 0.264896 * size, error: None },
+            Cell::Number { value: 0.190725 / size, error: None },
+            Cell::Integer(1_000_000_000_000),
+            Cell::Number { value: 0.3255 * size, error: Some(0.0012) },
+        ]);
+    }
+    let columns = [
+        "quantity",
+        "law",
+        r"$\sigma$",
+        "class",
+        r"$c_1$ from $L \le 100$",
+        "largest error over bound beyond",
+        "longest $L$",
+        "slope there, times the squared parameter",
+    ];
+    let columns = columns.map(String::from).to_vec();
+    let short = DataTable {
+        id: "prompts-short".into(),
+        caption: "Long headings".into(),
+        columns: columns.clone(),
+        rows: rows[..4].to_vec(),
+    };
+    let mut wider = short.clone();
+    wider.id = "prompts-wide".into();
+    wider.caption = "More columns than a page can hold".into();
+    wider.columns.extend(columns.clone());
+    for row in &mut wider.rows {
+        let again = row.clone();
+        row.extend(again);
+    }
+    let unnamed = |height: f64, name: &str| Series {
+        name: name.into(),
+        mark: Mark::Line,
+        colour: 0,
+        points: lengths().map(|length| Point::new(length, height / length)).collect(),
+    };
+    Section {
+        id: "prompts".into(),
+        title: "Many prompts, one entry for each law".into(),
+        verdict: Some(Verdict::Holds),
+        blocks: vec![
+            Block::Figure(Figure {
+                id: "prompts".into(),
+                title: "Distance from the infinite prompt".into(),
+                caption: "Each line is one prompt; a click in the legend shows all prompts of a law.".into(),
+                x: Axis { label: "prompt length L of μ_L".into(), scale: Scale::Logarithmic },
+                y: Axis { label: "distance |T[μ_L] − T[μ_∞]| for μ_{in context}".into(), scale: Scale::Logarithmic },
+                series,
+            }),
+            Block::Figure(Figure {
+                id: "subscripts".into(),
+                title: "Subscripts, and series without a name".into(),
+                x: Axis { label: "t_0 ≤ t".into(), scale: Scale::Logarithmic },
+                y: Axis { label: "|θ_L(t) − θ_∞(t)|²".into(), scale: Scale::Logarithmic },
+                series: vec![
+                    unnamed(1.0, "|θ_L − θ_∞|, x_{in}, a_snake_case_name"),
+                    unnamed(2.0, ""),
+                    unnamed(3.0, ""),
+                ],
+                ..Figure::default()
+            }),
+            Block::Table(DataTable {
+                id: "prompts".into(),
+                caption: r"Measured errors against the bound with $c_2 = 1/2$; $\sigma$ is the sub-Gaussian parameter.".into(),
+                columns,
+                rows,
+            }),
+            Block::Table(short),
+            Block::Table(wider),
+        ],
+    }
+}
+
+/// A section that shares all its ids with another.
+fn twin(height: f64) -> Section {
+    let points = (1..=9).map(|k| Point::new(f64::from(k), height * f64::from(k))).collect();
+    let series = Series { name: format!("slope {height}"), mark: Mark::Line, colour: 0, points };
+    let rows = vec![vec![Cell::Number { value: height, error: None }]];
+    Section {
+        id: "twin".into(),
+        title: format!("A line of slope {height}"),
+        verdict: None,
+        blocks: vec![
+            Block::Figure(Figure {
+                id: "twin".into(),
+                title: "The line".into(),
+                series: vec![series],
+                ..Figure::default()
+            }),
+            Block::Table(DataTable {
+                id: "twin".into(),
+                caption: "Its slope".into(),
+                columns: vec!["slope".into()],
+                rows,
             }),
         ],
     }

@@ -126,7 +126,10 @@ fn overlay(figure: &mut Figure, name: &str, other: &Figure) {
         });
         let mut series = series.clone();
         series.colour = colour;
-        series.name = format!("{name}: {}", series.name);
+        // A series that the legend leaves out stays out.
+        if !series.name.trim().is_empty() {
+            series.name = format!("{name}: {}", series.name);
+        }
         figure.series.push(series);
     }
 }

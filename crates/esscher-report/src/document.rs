@@ -21,7 +21,7 @@ pub struct Document {
 /// A part of a document under one heading.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Section {
-    /// Unique in its document, lower case with hyphens: the target of links.
+    /// Lower case with hyphens: the target of links. If it is taken in its document, pages append a number.
     pub id: String,
     /// The heading, prose.
     pub title: String,
@@ -60,7 +60,7 @@ pub enum Block {
 /// A table of results.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct DataTable {
-    /// Unique in its document, lower case with hyphens: the name of its files.
+    /// Lower case with hyphens: the name of its files. If it is taken in its document, pages append a number.
     pub id: String,
     /// What the table shows, prose.
     pub caption: String,

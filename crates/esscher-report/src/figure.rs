@@ -3,7 +3,7 @@
 /// Curves over two axes.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Figure {
-    /// Unique in its document, lower case with hyphens: the name of its files.
+    /// Lower case with hyphens: the name of its files. If it is taken in its document, pages append a number.
     pub id: String,
     /// Above the figure, prose.
     pub title: String,
@@ -20,7 +20,8 @@ pub struct Figure {
 /// An axis.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Axis {
-    /// What it measures, plain text in Unicode (`prompt length L`), with its unit where there is one.
+    /// What it measures, plain text in Unicode (`prompt length L`), with its unit where there is one. Subscripts are
+    /// written `_x` (one sign, as in `T[μ_L]` or `θ_∞(t)`) or `_{…}`; the underscores of `snake_case` mean themselves.
     pub label: String,
     /// Linear or logarithmic.
     pub scale: Scale,
@@ -39,7 +40,10 @@ pub enum Scale {
 /// One curve or set of points.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Series {
-    /// Its name in the legend, plain text in Unicode.
+    /// Its name in the legend, plain text in Unicode with subscripts as in [`Axis::label`].
+    ///
+    /// The legend has one entry for each name, colour and mark: series that share all three share it, and stand out
+    /// together when it is clicked. A series with an empty name has no entry.
     pub name: String,
     /// How it is drawn.
     pub mark: Mark,

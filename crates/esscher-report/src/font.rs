@@ -28,32 +28,6 @@ pub(crate) fn width(text: &str, size: f64) -> f64 {
     text.chars().map(|character| advance(character).unwrap_or(UNKNOWN_ADVANCE) * size).sum()
 }
 
-/// Text in lines no wider than `room`, broken at spaces; a word that is wider is cut.
-pub(crate) fn wrapped(text: &str, size: f64, room: f64) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    let mut line = String::new();
-    for word in text.split_whitespace() {
-        let joined = if line.is_empty() { word.to_string() } else { format!("{line} {word}") };
-        if width(&joined, size) <= room {
-            line = joined;
-            continue;
-        }
-        if !line.is_empty() {
-            lines.push(std::mem::take(&mut line));
-        }
-        for character in word.chars() {
-            if !line.is_empty() && width(&line, size) + width(&character.to_string(), size) > room {
-                lines.push(std::mem::take(&mut line));
-            }
-            line.push(character);
-        }
-    }
-    if !line.is_empty() {
-        lines.push(line);
-    }
-    lines
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -67,13 +41,5 @@ mod tests {
                 .collect::<String>()
         });
         assert_eq!(face.as_deref(), Some(""));
-    }
-
-    #[test]
-    fn lines_stay_within_their_room() {
-        let text = "a measured error of the softmax head and averyveryverylongwordwithoutanyspace";
-        let lines = wrapped(text, 11.0, 90.0);
-        assert!(lines.len() > 3 && lines.iter().all(|line| width(line, 11.0) <= 90.0));
-        assert_eq!(wrapped("", 11.0, 90.0), Vec::<String>::new());
     }
 }

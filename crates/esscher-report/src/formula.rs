@@ -105,7 +105,8 @@ fn raised(text: &str) -> String {
     shifted(text, superscript_character).unwrap_or_else(|| format!("^{}", grouped(text)))
 }
 
-fn lowered(text: &str) -> String {
+/// Text as a subscript: in signs of Unicode if it has them all, otherwise after an underscore.
+pub(crate) fn lowered(text: &str) -> String {
     shifted(text, subscript_character).unwrap_or_else(|| format!("_{}", grouped(text)))
 }
 

@@ -1,9 +1,10 @@
 //! A document as one HTML file that needs nothing else: formulas, figures, data and scripts are inside.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use base64::Engine;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::document::{Block, Cell, DataTable, Document, Section, Verdict};
@@ -11,9 +12,11 @@ use crate::escape::{json_in_html, xml};
 use crate::figure::Figure;
 use crate::frame::{frame, left_out_note};
 use crate::latex::is_text;
+use crate::legend::entries;
 use crate::numbers::{integer, number};
 use crate::palette::{COUNT, DARK, LIGHT};
 use crate::prose::{self, Span, plain};
+use crate::subscript::{self, pieces};
 use crate::svg::{svg, swatch};
 use crate::vega::vega;
 use crate::{csv, latex};
@@ -31,12 +34,25 @@ const VEGA: [&str; 3] = [
 
 /// Legends with more entries than this stand below their figure.
 const MOST_BESIDE: usize = 13;
+/// Their size in pixels.
+const LEGEND_SIZE: f64 = 13.6;
+/// A legend below makes columns for names up to this width in pixels; wider ones are broken.
+const WIDEST_NAME: f64 = 260.0;
+/// Tables with more rows than this are folded.
+const MOST_ROWS: usize = 14;
+/// Cells of text up to this many characters stay on one line.
+const SHORT: usize = 24;
+/// So do headings up to this many.
+const BRIEF: usize = 10;
 
 /// A document as one HTML file that opens without a network, on screen, on paper and without JavaScript.
 ///
 /// Nothing in the document can become markup, and the page forbids itself every request and every script but its own.
+/// Sections, figures and tables whose ids are taken get `-2`, `-3`, … in their links and files.
 pub fn html(document: &Document) -> String {
-    let body = body(document);
+    let mut content = Content::default();
+    content.write(document);
+    let body = &content.body;
     let has_formulas = body.contains("<span class=\"formula") || body.contains("<div class=\"formula");
     let has_figures = body.contains("<figure ");
     let mut scripts: Vec<&str> = Vec::new();
@@ -65,7 +81,7 @@ pub fn html(document: &Document) -> String {
     let _ = writeln!(
         page,
         "<script type=\"application/json\">{}</script>",
-        json_in_html(&data(document).to_string())
+        json_in_html(&content.data().to_string())
     );
     for script in scripts {
         let _ = writeln!(page, "<script>{script}</script>");
@@ -111,66 +127,117 @@ fn palette_style() -> String {
     style
 }
 
-/// What the script of the page needs: figures to draw and files to offer.
-fn data(document: &Document) -> Value {
-    let mut figures = Map::new();
-    let mut files = Map::new();
-    for block in document.sections.iter().flat_map(|section| &section.blocks) {
+/// What a page shows, and beside it what its script needs: figures to draw and files to offer.
+///
+/// Both are found by their position, so that blocks of the same id never share data.
+#[derive(Default)]
+struct Content {
+    body: String,
+    figures: Vec<Value>,
+    files: Vec<Value>,
+    file_names: Taken,
+}
+
+/// Names that are taken.
+#[derive(Default)]
+struct Taken(BTreeSet<String>);
+
+impl Taken {
+    /// The name if it is free, otherwise with the first number that makes it so.
+    fn free(&mut self, name: &str) -> String {
+        let mut free = name.to_string();
+        let mut number = 2;
+        while !self.0.insert(free.clone()) {
+            free = format!("{name}-{number}");
+            number += 1;
+        }
+        free
+    }
+}
+
+/// An id as the name of a file on every machine.
+fn file_stem(id: &str) -> String {
+    let plain = |character: char| character.is_ascii_alphanumeric() || matches!(character, '-' | '_');
+    let words: Vec<&str> = id.split(|character| !plain(character)).filter(|word| !word.is_empty()).collect();
+    if words.is_empty() { "data".to_string() } else { words.join("-") }
+}
+
+impl Content {
+    fn data(&self) -> Value {
+        let palettes = json!({ "light": LIGHT, "dark": DARK });
+        json!({ "figures": self.figures, "files": self.files, "palettes": palettes })
+    }
+
+    fn write(&mut self, document: &Document) {
+        self.body.push_str(
+            "<button type=\"button\" class=\"theme\" title=\"Light or dark\" aria-label=\"Switch between light and dark\">\
+             <span aria-hidden=\"true\">◐</span></button>\n<main>\n",
+        );
+        let _ = writeln!(self.body, "<header>\n<h1>{}</h1>", inline(&document.title));
+        if !document.summary.trim().is_empty() {
+            let _ = writeln!(self.body, "<p class=\"summary\">{}</p>", inline(&document.summary));
+        }
+        self.body.push_str("</header>\n");
+        let mut taken = Taken::default();
+        let sections: Vec<(String, &Section)> =
+            document.sections.iter().map(|section| (taken.free(&section.id), section)).collect();
+        if sections.len() >= 2 {
+            contents(&mut self.body, &sections);
+        }
+        for (anchor, section) in sections {
+            let _ = writeln!(
+                self.body,
+                "<section id=\"{}\">\n<h2>{}{}</h2>",
+                xml(&anchor),
+                inline(&section.title),
+                section.verdict.map_or_else(String::new, |verdict| format!(" {}", badge(verdict)))
+            );
+            for block in &section.blocks {
+                self.write_block(block);
+            }
+            self.body.push_str("</section>\n");
+        }
+        provenance(&mut self.body, &document.provenance);
+        self.body.push_str("</main>\n");
+    }
+
+    fn write_block(&mut self, block: &Block) {
+        let out = &mut self.body;
         match block {
-            Block::Figure(figure) => {
-                figures.insert(figure.id.clone(), vega(figure));
-                files.insert(
-                    format!("figure {}", figure.id),
-                    json!({ "csv": csv::figure(figure), "tex": latex::figure(figure) }),
-                );
+            Block::Prose(prose) => {
+                let _ = writeln!(out, "<p>{}</p>", inline(prose));
+            }
+            Block::Formula(source) => {
+                let _ = writeln!(out, "<div class=\"formula displayed\">{}</div>", xml(source));
+            }
+            Block::Facts(facts) => {
+                out.push_str("<dl>\n");
+                for (name, value) in facts {
+                    let _ = writeln!(out, "<div><dt>{}</dt><dd>{}</dd></div>", inline(name), inline(value));
+                }
+                out.push_str("</dl>\n");
             }
             Block::Table(table) => {
-                files.insert(
-                    format!("table {}", table.id),
-                    json!({ "csv": csv::table(table), "tex": latex::table(table) }),
-                );
+                write_table(out, table, self.files.len());
+                self.add_files(&table.id, csv::table(table), latex::table(table));
             }
-            Block::Prose(_) | Block::Formula(_) | Block::Facts(_) => {}
+            Block::Figure(figure) => {
+                write_figure(out, figure, self.figures.len(), self.files.len());
+                self.figures.push(vega(figure));
+                self.add_files(&figure.id, csv::figure(figure), latex::figure(figure));
+            }
         }
     }
-    json!({ "figures": figures, "files": files, "palettes": { "light": LIGHT, "dark": DARK } })
+
+    fn add_files(&mut self, id: &str, csv: String, tex: String) {
+        let name = self.file_names.free(&file_stem(id));
+        self.files.push(json!({ "name": name, "csv": csv, "tex": tex }));
+    }
 }
 
-fn body(document: &Document) -> String {
-    let mut out = String::new();
-    out.push_str(
-        "<button type=\"button\" class=\"theme\" title=\"Light or dark\" aria-label=\"Switch between light and dark\">\
-         <span aria-hidden=\"true\">◐</span></button>\n<main>\n",
-    );
-    let _ = writeln!(out, "<header>\n<h1>{}</h1>", inline(&document.title));
-    if !document.summary.trim().is_empty() {
-        let _ = writeln!(out, "<p class=\"summary\">{}</p>", inline(&document.summary));
-    }
-    out.push_str("</header>\n");
-    if document.sections.len() >= 2 {
-        contents(&mut out, &document.sections);
-    }
-    for section in &document.sections {
-        let _ = writeln!(
-            out,
-            "<section id=\"{}\">\n<h2>{}{}</h2>",
-            xml(&section.id),
-            inline(&section.title),
-            section.verdict.map_or_else(String::new, |verdict| format!(" {}", badge(verdict)))
-        );
-        for block in &section.blocks {
-            write_block(&mut out, block);
-        }
-        out.push_str("</section>\n");
-    }
-    provenance(&mut out, &document.provenance);
-    out.push_str("</main>\n");
-    out
-}
-
-fn contents(out: &mut String, sections: &[Section]) {
+fn contents(out: &mut String, sections: &[(String, &Section)]) {
     out.push_str("<nav aria-label=\"Contents\">\n");
-    let count = |verdict| sections.iter().filter(|section| section.verdict == Some(verdict)).count();
+    let count = |verdict| sections.iter().filter(|(_, section)| section.verdict == Some(verdict)).count();
     let tally: Vec<String> = [
         (Verdict::Holds, "holds", "hold"),
         (Verdict::Fails, "fails", "fail"),
@@ -186,11 +253,11 @@ fn contents(out: &mut String, sections: &[Section]) {
     let tally =
         if tally.is_empty() { String::new() } else { format!(" <small>{}</small>", tally.join(", ")) };
     let _ = writeln!(out, "<p class=\"heading\">Contents{tally}</p>\n<ol>");
-    for section in sections {
+    for (anchor, section) in sections {
         let _ = writeln!(
             out,
             "<li><a href=\"#{}\">{}</a>{}</li>",
-            xml(&section.id),
+            xml(anchor),
             inline(&section.title),
             section.verdict.map_or_else(String::new, |verdict| format!(" {}", badge(verdict)))
         );
@@ -210,50 +277,56 @@ fn badge(verdict: Verdict) -> String {
     )
 }
 
-fn write_block(out: &mut String, block: &Block) {
-    match block {
-        Block::Prose(prose) => {
-            let _ = writeln!(out, "<p>{}</p>", inline(prose));
-        }
-        Block::Formula(source) => {
-            let _ = writeln!(out, "<div class=\"formula displayed\">{}</div>", xml(source));
-        }
-        Block::Facts(facts) => {
-            out.push_str("<dl>\n");
-            for (name, value) in facts {
-                let _ = writeln!(out, "<div><dt>{}</dt><dd>{}</dd></div>", inline(name), inline(value));
-            }
-            out.push_str("</dl>\n");
-        }
-        Block::Table(table) => write_table(out, table),
-        Block::Figure(figure) => write_figure(out, figure),
-    }
-}
-
-fn write_table(out: &mut String, table: &DataTable) {
+fn write_table(out: &mut String, table: &DataTable, file: usize) {
     let width = table.rows.iter().map(Vec::len).chain([table.columns.len()]).max().unwrap_or(0);
-    let class = |column| if is_text(table, column) { "" } else { " class=\"number\"" };
-    let _ = writeln!(
-        out,
-        "<div class=\"table\" data-file=\"table {id}\">\n<div class=\"head\"><p class=\"caption\">{}</p>{}</div>\n\
-         <div class=\"scroll\"><table>\n<thead><tr>",
-        inline(&table.caption),
-        tools(&["csv", "tex"]),
-        id = xml(&table.id),
-    );
-    for column in 0..width {
-        let heading = table.columns.get(column).map_or_else(String::new, |heading| inline(heading));
-        let _ = write!(out, "<th scope=\"col\"{}>{heading}</th>", class(column));
+    let classes: Vec<&str> = (0..width).map(|column| class(table, column)).collect();
+    let folded = table.rows.len() > MOST_ROWS;
+    let (caption, tools) = (inline(&table.caption), tools(&["csv", "tex"]));
+    if folded {
+        // A button within the summary would fold the table as well.
+        let _ = writeln!(
+            out,
+            "<div class=\"table folded\" data-file=\"{file}\">\n{tools}<details>\n<summary>\
+             <span class=\"caption\">{caption}</span> <small>{} rows</small></summary>",
+            table.rows.len()
+        );
+    } else {
+        let _ = writeln!(
+            out,
+            "<div class=\"table\" data-file=\"{file}\">\n<div class=\"head\"><p class=\"caption\">{caption}</p>{tools}</div>"
+        );
+    }
+    out.push_str("<div class=\"scroll\"><table>\n<thead><tr>");
+    for (column, class) in classes.iter().enumerate() {
+        let heading = table.columns.get(column).map_or("", String::as_str);
+        let brief = if plain(heading).chars().count() <= BRIEF { " class=\"brief\"" } else { "" };
+        let _ = write!(out, "<th scope=\"col\"{class}><span{brief}>{}</span></th>", inline(heading));
     }
     out.push_str("</tr></thead>\n<tbody>\n");
     for row in &table.rows {
         out.push_str("<tr>");
-        for column in 0..width {
-            let _ = write!(out, "<td{}>{}</td>", class(column), cell(row.get(column)));
+        for (column, class) in classes.iter().enumerate() {
+            let _ = write!(out, "<td{class}>{}</td>", cell(row.get(column)));
         }
         out.push_str("</tr>\n");
     }
-    out.push_str("</tbody></table></div>\n</div>\n");
+    out.push_str("</tbody></table></div>\n");
+    out.push_str(if folded { "</details>\n</div>\n" } else { "</div>\n" });
+}
+
+/// What a column holds, for its style.
+fn class(table: &DataTable, column: usize) -> &'static str {
+    let is_short = |cell: &Cell| match cell {
+        Cell::Text(text) => plain(text).chars().count() <= SHORT,
+        _ => true,
+    };
+    if !is_text(table, column) {
+        " class=\"number\""
+    } else if table.rows.iter().filter_map(|row| row.get(column)).all(is_short) {
+        " class=\"short\""
+    } else {
+        " class=\"long\""
+    }
 }
 
 fn cell(cell: Option<&Cell>) -> String {
@@ -265,25 +338,36 @@ fn cell(cell: Option<&Cell>) -> String {
     }
 }
 
-fn write_figure(out: &mut String, figure: &Figure) {
+fn write_figure(out: &mut String, figure: &Figure, number: usize, file: usize) {
     let frame = frame(figure);
+    let (entries, _) = entries(figure, &frame);
+    let (class, place) = if entries.len() > MOST_BESIDE { (" class=\"wide\"", " below") } else { ("", "") };
     let _ = writeln!(
         out,
-        "<figure data-figure=\"{id}\" data-file=\"figure {id}\">\n<div class=\"head\"><p class=\"caption\">{}</p>{}</div>",
+        "<figure{class} data-figure=\"{number}\" data-file=\"{file}\">\n\
+         <div class=\"head\"><p class=\"caption\">{}</p>{}</div>",
         inline(&figure.title),
         tools(&["svg", "png", "csv", "tex"]),
-        id = xml(&figure.id),
     );
-    let place = if figure.series.len() > MOST_BESIDE { "drawing below" } else { "drawing" };
-    let _ = writeln!(out, "<div class=\"{place}\"><div class=\"chart\"></div>\n<ul class=\"legend\">");
-    for (index, (series, drawn)) in figure.series.iter().zip(&frame.series).enumerate() {
+    let widest =
+        entries.iter().map(|entry| subscript::width(&pieces(entry.name), LEGEND_SIZE)).fold(0.0, f64::max);
+    let _ = writeln!(
+        out,
+        "<div class=\"drawing{place}\"><div class=\"plot\"><p class=\"vertical\">{}</p>\
+         <div class=\"chart\"></div><p class=\"horizontal\">{}</p></div>\n\
+         <ul class=\"legend\" style=\"--name:{}px\">",
+        subscript::html(&figure.y.label),
+        subscript::html(&figure.x.label),
+        widest.min(WIDEST_NAME).ceil(),
+    );
+    for (index, entry) in entries.iter().enumerate() {
         let _ = writeln!(
             out,
-            "<li><button type=\"button\" data-series=\"{index}\" aria-pressed=\"false\" class=\"series-{}\">\
+            "<li><button type=\"button\" data-entry=\"{index}\" aria-pressed=\"false\" class=\"series-{}\">\
              <svg width=\"26\" height=\"14\" aria-hidden=\"true\">{}</svg><span>{}</span></button></li>",
-            series.colour % COUNT,
-            swatch(series, drawn, "currentColor"),
-            xml(&series.name),
+            entry.colour,
+            swatch(entry, "currentColor"),
+            subscript::html(entry.name),
         );
     }
     let _ = write!(out, "</ul></div>\n<div class=\"static\">{}</div>\n<figcaption>", svg(figure));

@@ -5,6 +5,7 @@ use crate::figure::Figure;
 use crate::formula::SYMBOLS;
 use crate::numbers::{integer, number};
 use crate::prose::{self, Span};
+use crate::subscript::{Piece, pieces};
 
 /// A table as a `tabular`. Needs `\usepackage{booktabs}`, and `amsmath` for entries that are not numbers.
 pub fn table(table: &DataTable) -> String {
@@ -22,13 +23,13 @@ pub fn figure(figure: &Figure) -> String {
     let points =
         || figure.series.iter().flat_map(|series| series.points.iter().map(move |point| (series, point)));
     let has_intervals = points().any(|(_, point)| point.interval.is_some());
-    let mut headings = vec!["series".to_string(), escaped(&figure.x.label), escaped(&figure.y.label)];
+    let mut headings = vec!["series".to_string(), label(&figure.x.label), label(&figure.y.label)];
     if has_intervals {
         headings.extend(["low".to_string(), "high".to_string()]);
     }
     let written = |value: f64| format!("${}$", number(value, None).latex());
     let rows = points().map(|(series, point)| {
-        let mut row = vec![escaped(&series.name), written(point.x), written(point.y)];
+        let mut row = vec![label(&series.name), written(point.x), written(point.y)];
         if has_intervals {
             let ends =
                 point.interval.map_or_else(Default::default, |(low, high)| [written(low), written(high)]);
@@ -91,6 +92,15 @@ fn spans(pieces: &[Span]) -> String {
             Span::Strong(inside) => format!("\\textbf{{{}}}", spans(inside)),
         })
         .collect()
+}
+
+/// The label of an axis or the name of a series, with its subscripts.
+fn label(text: &str) -> String {
+    let written = |piece: Piece| match piece.lowered {
+        true => format!("\\textsubscript{{{}}}", escaped(&piece.text)),
+        false => escaped(&piece.text),
+    };
+    pieces(text).into_iter().map(written).collect()
 }
 
 /// Plain text in LaTeX: special characters escaped, Greek and signs as formulas, neighbours in one formula.
@@ -157,6 +167,11 @@ mod tests {
             r"50 \% of $x_1$ \& a\_b \texttt{f\_g} \textbf{$\sigma{}^{2}$}"
         );
         assert_eq!(prose(r"\input{x}"), r"\textbackslash{}input\{x\}");
+    }
+
+    #[test]
+    fn labels_keep_their_subscripts() {
+        assert_eq!(label("|θ_L| of a_run"), r"\textbar{}$\theta$\textsubscript{L}\textbar{} of a\_run");
     }
 
     #[test]

@@ -6,8 +6,10 @@ use crate::escape::xml;
 use crate::figure::{Figure, Mark, Point, Series};
 use crate::font::{self, FAMILIES};
 use crate::frame::{Drawn, Frame, Range, frame, left_out_note};
+use crate::legend::{Entry, entries};
 use crate::palette::{COUNT, LIGHT};
 use crate::prose;
+use crate::subscript::{self, DROP, Piece, SIZE, wrapped};
 use crate::ticks::{Label, Tick, ticks};
 
 /// 6.5 by 4 inches at 96 units each; legends below add to the height.
@@ -40,7 +42,7 @@ pub fn svg(figure: &Figure) -> String {
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{w}\" height=\"{h}\" viewBox=\"0 0 {w} {h}\" \
          font-family=\"{FAMILIES}\" fill=\"#1a1a1a\" role=\"img\">\n<title>{}</title>\n\
          <rect width=\"{w}\" height=\"{h}\" fill=\"#ffffff\"/>\n",
-        xml(if title.trim().is_empty() { &figure.y.label } else { &title }),
+        xml(&if title.trim().is_empty() { subscript::unicode(&figure.y.label) } else { title }),
         w = Units(WIDTH),
         h = Units(page.height),
     );
@@ -56,9 +58,9 @@ pub fn svg(figure: &Figure) -> String {
     for (series, drawn) in drawn().filter(|(series, _)| series.mark == Mark::Dots) {
         page.dots(&mut out, series, drawn);
     }
-    page.legend.draw(&mut out, figure, &frame);
+    page.legend.draw(&mut out);
     if let Some(note) = &page.note {
-        text(&mut out, (page.left, page.height - MARGIN / 2.0), NOTE_SIZE, "start", note, "#555555");
+        text(&mut out, (page.left, page.height - MARGIN / 2.0), NOTE_SIZE, "start", &xml(note), "#555555");
     }
     out.push_str("</svg>\n");
     out
@@ -74,21 +76,21 @@ struct Page<'a> {
     height: f64,
     x_ticks: (Vec<Tick>, Vec<f64>),
     y_ticks: (Vec<Tick>, Vec<f64>),
-    x_label: Vec<String>,
-    y_label: Vec<String>,
-    legend: Legend,
+    x_label: Vec<Vec<Piece>>,
+    y_label: Vec<Vec<Piece>>,
+    legend: Legend<'a>,
     note: Option<String>,
 }
 
 impl<'a> Page<'a> {
-    fn new(figure: &Figure, frame: &'a Frame) -> Self {
+    fn new(figure: &'a Figure, frame: &'a Frame) -> Self {
         let note = left_out_note(frame.left_out);
-        let legend = Legend::new(figure);
+        let legend = Legend::new(entries(figure, frame).0);
         let line = LABEL_SIZE * LEADING;
         let tick_line = TICK_LENGTH + 4.0 + TICK_SIZE;
 
         // The height does not depend on the widths except through wrapped labels, which get the least room there is.
-        let x_label = font::wrapped(&figure.x.label, LABEL_SIZE, WIDTH * 0.6);
+        let x_label = wrapped(&figure.x.label, LABEL_SIZE, WIDTH * 0.6);
         let note_height = if note.is_some() { NOTE_SIZE * LEADING } else { 0.0 };
         let foot =
             tick_line + 8.0 + line * x_label.len() as f64 + legend.height_below + note_height + MARGIN / 2.0;
@@ -96,7 +98,7 @@ impl<'a> Page<'a> {
         let height = HEIGHT.max(top + LEAST_PLOT_HEIGHT + foot).max(legend.height_beside + 2.0 * MARGIN);
         let bottom = height - foot;
 
-        let y_label = font::wrapped(&figure.y.label, LABEL_SIZE, bottom - top);
+        let y_label = wrapped(&figure.y.label, LABEL_SIZE, bottom - top);
         let y_ticks = ticks(figure.y.scale, frame.y.low, frame.y.high, ((bottom - top) / 32.0) as usize);
         let widest = y_ticks.0.iter().map(|tick| label_width(&tick.label)).fold(0.0, f64::max);
         let left = MARGIN + line * y_label.len() as f64 + 6.0 + widest + 4.0 + TICK_LENGTH;
@@ -186,7 +188,7 @@ impl<'a> Page<'a> {
         let first = bottom + TICK_LENGTH + 4.0 + TICK_SIZE + 8.0 + LABEL_SIZE * 0.8;
         for (index, words) in self.x_label.iter().enumerate() {
             let at = ((left + right) / 2.0, first + index as f64 * line);
-            text(out, at, LABEL_SIZE, "middle", words, "");
+            text(out, at, LABEL_SIZE, "middle", &letters(words, LABEL_SIZE), "");
         }
         for (index, words) in self.y_label.iter().enumerate() {
             let _ = writeln!(
@@ -195,7 +197,7 @@ impl<'a> Page<'a> {
                 Units(MARGIN + LABEL_SIZE * 0.8 + index as f64 * line),
                 Units((top + bottom) / 2.0),
                 Units(LABEL_SIZE),
-                xml(words),
+                letters(words, LABEL_SIZE),
             );
         }
         if figure.series.iter().all(|series| series.points.is_empty()) {
@@ -273,8 +275,10 @@ impl<'a> Page<'a> {
 }
 
 /// Names of series with what they look like, beside the axes or below them.
-struct Legend {
-    entries: Vec<Vec<String>>,
+struct Legend<'a> {
+    entries: Vec<Entry<'a>>,
+    /// The name of each entry in lines.
+    names: Vec<Vec<Vec<Piece>>>,
     column_width: f64,
     columns: usize,
     /// Zero if it stands below.
@@ -285,24 +289,22 @@ struct Legend {
     origin: (f64, f64),
 }
 
-impl Legend {
-    fn new(figure: &Figure) -> Self {
+impl<'a> Legend<'a> {
+    fn new(entries: Vec<Entry<'a>>) -> Self {
         let line = LEGEND_SIZE * LEADING;
-        let widest = |entries: &[Vec<String>]| {
-            entries.iter().flatten().map(|line| font::width(line, LEGEND_SIZE)).fold(0.0, f64::max)
+        let broken = |room: f64| -> Vec<Vec<Vec<Piece>>> {
+            entries.iter().map(|entry| wrapped(entry.name, LEGEND_SIZE, room)).collect()
         };
-        let room_beside = WIDTH * LEGEND_SHARE - SWATCH - 24.0;
-        let whole: Vec<Vec<String>> = figure.series.iter().map(|series| vec![series.name.clone()]).collect();
-        let beside: Vec<Vec<String>> = figure
-            .series
-            .iter()
-            .map(|series| font::wrapped(&series.name, LEGEND_SIZE, room_beside))
-            .collect();
-        let heights = |entries: &[Vec<String>]| {
-            entries.iter().map(|lines| lines.len().max(1) as f64 * line + 4.0).sum::<f64>()
+        let widest = |names: &[Vec<Vec<Piece>>]| {
+            names.iter().flatten().map(|line| subscript::width(line, LEGEND_SIZE)).fold(0.0, f64::max)
+        };
+        let beside = broken(WIDTH * LEGEND_SHARE - SWATCH - 24.0);
+        let heights = |names: &[Vec<Vec<Piece>>]| {
+            names.iter().map(|lines| lines.len() as f64 * line + 4.0).sum::<f64>()
         };
         let mut legend = Legend {
             entries: Vec::new(),
+            names: Vec::new(),
             column_width: 0.0,
             columns: 1,
             width_beside: 0.0,
@@ -310,27 +312,23 @@ impl Legend {
             height_below: 0.0,
             origin: (0.0, 0.0),
         };
-        if figure.series.is_empty() {
+        if entries.is_empty() {
             return legend;
         }
         // Beside, names may take two lines each, as long as they all fit into the usual height.
         if beside.iter().all(|lines| lines.len() <= 2) && heights(&beside) <= HEIGHT - 60.0 {
             legend.width_beside = SWATCH + 8.0 + widest(&beside) + 14.0;
             legend.height_beside = heights(&beside);
-            legend.entries = beside;
-            return legend;
+            legend.names = beside;
+        } else {
+            let room = WIDTH - 2.0 * MARGIN;
+            legend.names = broken(room - SWATCH - 26.0);
+            legend.column_width = SWATCH + 8.0 + widest(&legend.names) + 18.0;
+            legend.columns = ((room / legend.column_width).floor() as usize).clamp(1, entries.len());
+            let rows = legend.names.chunks(legend.columns).map(tallest);
+            legend.height_below = 12.0 + rows.map(|lines| lines as f64 * line + 4.0).sum::<f64>();
         }
-        let room = WIDTH - 2.0 * MARGIN;
-        let columns = (room / (SWATCH + 8.0 + widest(&whole) + 18.0)).floor() as usize;
-        legend.columns = columns.clamp(1, figure.series.len());
-        legend.entries = figure
-            .series
-            .iter()
-            .map(|series| font::wrapped(&series.name, LEGEND_SIZE, room - SWATCH - 26.0))
-            .collect();
-        legend.column_width = SWATCH + 8.0 + widest(&legend.entries) + 18.0;
-        let rows = legend.entries.chunks(legend.columns).map(tallest);
-        legend.height_below = 12.0 + rows.map(|lines| lines as f64 * line + 4.0).sum::<f64>();
+        legend.entries = entries;
         legend
     }
 
@@ -338,58 +336,55 @@ impl Legend {
         self.column_width * self.columns as f64
     }
 
-    fn draw(&self, out: &mut String, figure: &Figure, frame: &Frame) {
+    fn draw(&self, out: &mut String) {
         let line = LEGEND_SIZE * LEADING;
         let mut y = self.origin.1;
-        let entries: Vec<(usize, &Vec<String>)> = self.entries.iter().enumerate().collect();
-        for row in entries.chunks(self.columns) {
-            for (column, (index, lines)) in row.iter().enumerate() {
+        for (entries, names) in self.entries.chunks(self.columns).zip(self.names.chunks(self.columns)) {
+            for (column, (entry, lines)) in entries.iter().zip(names).enumerate() {
                 let x = self.origin.0 + column as f64 * self.column_width;
-                if let (Some(series), Some(drawn)) = (figure.series.get(*index), frame.series.get(*index)) {
-                    let _ = writeln!(
-                        out,
-                        "<g transform=\"translate({} {})\">{}</g>",
-                        Units(x),
-                        Units(y + line / 2.0 - 7.0),
-                        swatch(series, drawn, colour(series))
-                    );
-                }
+                let _ = writeln!(
+                    out,
+                    "<g transform=\"translate({} {})\">{}</g>",
+                    Units(x),
+                    Units(y + line / 2.0 - 7.0),
+                    swatch(entry, LIGHT[entry.colour])
+                );
                 for (offset, words) in lines.iter().enumerate() {
                     let baseline = y + line * offset as f64 + line * 0.5 + LEGEND_SIZE * 0.36;
-                    text(out, (x + SWATCH + 8.0, baseline), LEGEND_SIZE, "start", words, "");
+                    let words = letters(words, LEGEND_SIZE);
+                    text(out, (x + SWATCH + 8.0, baseline), LEGEND_SIZE, "start", &words, "");
                 }
             }
-            y += row.iter().map(|(_, lines)| lines.len().max(1)).max().unwrap_or(1) as f64 * line + 4.0;
+            y += tallest(names) as f64 * line + 4.0;
         }
     }
 }
 
-fn tallest(row: &[Vec<String>]) -> usize {
-    row.iter().map(|lines| lines.len().max(1)).max().unwrap_or(1)
+fn tallest(row: &[Vec<Vec<Piece>>]) -> usize {
+    row.iter().map(Vec::len).max().unwrap_or(1)
 }
 
-/// What a series looks like, in a box of 26 by 14.
-pub(crate) fn swatch(series: &Series, drawn: &Drawn, paint: &str) -> String {
+/// What the series of an entry look like, in a box of 26 by 14.
+pub(crate) fn swatch(entry: &Entry, paint: &str) -> String {
     let mut out = String::new();
-    let has_intervals = drawn.has_intervals();
-    match series.mark {
+    match entry.mark {
         Mark::Line | Mark::Dashed => {
-            if has_intervals && series.mark == Mark::Line {
+            if entry.has_intervals && entry.mark == Mark::Line {
                 let _ = write!(
                     out,
                     "<rect x=\"0\" y=\"2\" width=\"26\" height=\"10\" fill=\"{paint}\" fill-opacity=\"0.18\"/>"
                 );
             }
-            let _ = write!(out, "<path d=\"M0 7H26\" {}/>", stroke(series.mark, paint));
+            let _ = write!(out, "<path d=\"M0 7H26\" {}/>", stroke(entry.mark, paint));
         }
         Mark::Dots => {
-            if has_intervals {
+            if entry.has_intervals {
                 let mut bars = String::new();
                 bar(&mut bars, 13.0, [(0.0, true), (14.0, true)]);
                 let _ =
                     write!(out, "<path d=\"{bars}\" fill=\"none\" stroke=\"{paint}\" stroke-width=\"1.1\"/>");
             }
-            let _ = write!(out, "<path d=\"{}\" fill=\"{paint}\"/>", marker(series.colour, 13.0, 7.0));
+            let _ = write!(out, "<path d=\"{}\" fill=\"{paint}\"/>", marker(entry.colour, 13.0, 7.0));
         }
     }
     out
@@ -504,16 +499,33 @@ fn tick_label(out: &mut String, (x, y): (f64, f64), anchor: &str, label: &Label)
     );
 }
 
-fn text(out: &mut String, (x, y): (f64, f64), size: f64, anchor: &str, words: &str, fill: &str) {
+/// A line of text; `content` is markup.
+fn text(out: &mut String, (x, y): (f64, f64), size: f64, anchor: &str, content: &str, fill: &str) {
     let fill = if fill.is_empty() { String::new() } else { format!(" fill=\"{fill}\"") };
     let _ = writeln!(
         out,
-        "<text x=\"{}\" y=\"{}\" font-size=\"{}\" text-anchor=\"{anchor}\"{fill}>{}</text>",
+        "<text x=\"{}\" y=\"{}\" font-size=\"{}\" text-anchor=\"{anchor}\"{fill}>{content}</text>",
         Units(x),
         Units(y),
         Units(size),
-        xml(words),
     );
+}
+
+/// A line of a label as the content of a text.
+fn letters(line: &[Piece], size: f64) -> String {
+    line.iter()
+        .enumerate()
+        .map(|(index, piece)| match piece.lowered {
+            true => format!(
+                "<tspan dy=\"{}\" font-size=\"{}\">{}</tspan>",
+                Units(DROP * size),
+                Units(SIZE * size),
+                xml(&piece.text)
+            ),
+            false if index == 0 => xml(&piece.text),
+            false => format!("<tspan dy=\"{}\">{}</tspan>", Units(-DROP * size), xml(&piece.text)),
+        })
+        .collect()
 }
 
 /// A coordinate with at most two decimals.

@@ -7,6 +7,7 @@ use crate::frame::{frame, left_out_note};
 use crate::latex::is_text;
 use crate::numbers::{integer, number};
 use crate::prose::plain;
+use crate::subscript::unicode;
 
 /// Prose is wrapped at this many characters.
 const LINE: usize = 96;
@@ -127,7 +128,7 @@ fn figure(out: &mut String, figure: &Figure) {
     let title = plain(&figure.title);
     wrap(out, &format!("Figure {}: {title}", figure.id), "", "  ");
     if !figure.y.label.trim().is_empty() {
-        wrap(out, &format!("{} over {}", figure.y.label, figure.x.label), "  ", "  ");
+        wrap(out, &format!("{} over {}", unicode(&figure.y.label), unicode(&figure.x.label)), "  ", "  ");
     }
     for series in &figure.series {
         let sign = match series.mark {
@@ -139,14 +140,16 @@ fn figure(out: &mut String, figure: &Figure) {
         let range = match (series.points.first(), series.points.last()) {
             (Some(first), Some(last)) if count > 1 => {
                 let at = |x, y| format!("({}, {})", number(x, None).unicode(), number(y, None).unicode());
-                format!(": {count} points, {} … {}", at(first.x, first.y), at(last.x, last.y))
+                format!("{count} points, {} … {}", at(first.x, first.y), at(last.x, last.y))
             }
             (Some(only), _) => {
-                format!(": ({}, {})", number(only.x, None).unicode(), number(only.y, None).unicode())
+                format!("({}, {})", number(only.x, None).unicode(), number(only.y, None).unicode())
             }
-            _ => ": no points".to_string(),
+            _ => "no points".to_string(),
         };
-        wrap(out, &format!("{}{range}", series.name), &format!("  {sign} "), "     ");
+        let name = unicode(series.name.trim());
+        let colon = if name.is_empty() { "" } else { ": " };
+        wrap(out, &format!("{name}{colon}{range}"), &format!("  {sign} "), "     ");
     }
     if let Some(note) = left_out_note(frame(figure).left_out) {
         wrap(out, &note, "  ", "  ");

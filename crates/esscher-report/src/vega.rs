@@ -3,35 +3,46 @@
 use serde_json::{Value, json};
 
 use crate::figure::{Axis, Figure, Mark, Scale};
-use crate::font;
 use crate::frame::{Frame, Range, frame};
+use crate::legend::entries;
 use crate::palette::{COUNT, SHAPES};
+use crate::subscript::{Piece, pieces};
 use crate::ticks::ticks;
 
 /// Labels of an axis: as many as stand side by side on a telephone.
 const X_TICKS: usize = 7;
 const Y_TICKS: usize = 9;
 
-/// Titles of axes are broken into lines of this width in pixels: what a telephone leaves them.
-const TITLE_ROOM: f64 = 300.0;
-const TITLE_SIZE: f64 = 13.0;
-
 /// The specification of a figure and its points.
 ///
-/// `specification` reads rows with the fields `series`, `colour`, `mark`, `segment`, `run`, `order`, `x`, `y`, `low`
-/// and `high`; the script of the page makes them from the compact `series`: for each, segments of
-/// `[x, y]` or `[x, y, low, high]`, with `null` for an infinite end.
+/// `specification` reads rows with the fields `series`, `entry`, `colour`, `mark`, `segment`, `run`, `order`, `x`, `y`,
+/// `low` and `high`; the script of the page makes them from the compact `series`: for each, its place in the legend and
+/// segments of `[x, y]` or `[x, y, low, high]`, with `null` for an infinite end. Names and labels are lists of texts
+/// that stand on the line and below it by turns. The titles of the axes are not drawn: Vega cannot lower letters.
 pub(crate) fn vega(figure: &Figure) -> Value {
     let frame = frame(figure);
-    json!({ "specification": specification(figure, &frame), "series": series(figure, &frame) })
+    json!({
+        "specification": specification(figure, &frame),
+        "series": series(figure, &frame),
+        "labels": [by_turns(&figure.x.label), by_turns(&figure.y.label)]
+    })
+}
+
+/// The pieces of a label: on the line, below it, on the line, and so on.
+fn by_turns(label: &str) -> Vec<String> {
+    let pieces = pieces(label);
+    let begins_lowered = pieces.first().is_some_and(|piece: &Piece| piece.lowered);
+    begins_lowered.then(String::new).into_iter().chain(pieces.into_iter().map(|piece| piece.text)).collect()
 }
 
 fn series(figure: &Figure, frame: &Frame) -> Vec<Value> {
+    let (_, places) = entries(figure, frame);
     figure
         .series
         .iter()
         .zip(&frame.series)
-        .map(|(series, drawn)| {
+        .zip(places)
+        .map(|((series, drawn), entry)| {
             let segments: Vec<Vec<Value>> = drawn
                 .segments
                 .iter()
@@ -48,7 +59,13 @@ fn series(figure: &Figure, frame: &Frame) -> Vec<Value> {
                 Mark::Dashed => "dashed",
                 Mark::Dots => "dots",
             };
-            json!({ "name": series.name, "colour": series.colour % COUNT, "mark": mark, "segments": segments })
+            json!({
+                "name": by_turns(&series.name),
+                "entry": entry,
+                "colour": series.colour % COUNT,
+                "mark": mark,
+                "segments": segments
+            })
         })
         .collect()
 }
@@ -59,8 +76,8 @@ fn specification(figure: &Figure, frame: &Frame) -> Value {
     let colours: Vec<usize> = (0..COUNT).collect();
     let colour =
         json!({ "field": "colour", "type": "nominal", "scale": { "domain": colours }, "legend": null });
-    // A series that is not the highlighted one steps back.
-    let seen = |full: f64| json!({ "condition": { "test": "highlight < 0 || datum.series == highlight", "value": full }, "value": full * 0.15 });
+    // Series of entries other than the highlighted one step back.
+    let seen = |full: f64| json!({ "condition": { "test": "highlight < 0 || datum.entry === highlight", "value": full }, "value": full * 0.15 });
     let with = |mut encoding: Value, extra: Value| {
         if let (Some(fields), Value::Object(extra)) = (encoding.as_object_mut(), extra) {
             fields.extend(extra);
@@ -144,7 +161,7 @@ fn axis(channel: &str, axis: &Axis, range: &Range, most: usize) -> (Value, [Valu
         "type": "quantitative",
         "scale": { "type": kind, "domain": [range.low, range.high], "nice": false, "zero": false },
         "axis": {
-            "title": font::wrapped(&axis.label, TITLE_SIZE, TITLE_ROOM),
+            "title": null,
             "values": values,
             "labelExpr": format!("{channel}Labels[indexof({channel}Ticks, datum.value)]"),
             "labelOverlap": "greedy",

@@ -108,6 +108,83 @@ fn drawings_and_pages_are_the_same_bytes_each_time() -> Result<(), esscher_repor
     Ok(())
 }
 
+/// What the script of a page reads.
+fn page_data(page: &str) -> serde_json::Value {
+    let opening = "<script type=\"application/json\">";
+    let data = page.split_once(opening).and_then(|(_, after)| after.split_once("</script>"));
+    data.and_then(|(data, _)| serde_json::from_str(data).ok()).unwrap_or_default()
+}
+
+#[test]
+fn blocks_of_the_same_id_keep_their_own_data() {
+    let section = |height: f64| {
+        let points = vec![Point::new(1.0, height), Point::new(2.0, height)];
+        let series = Series { name: "s".into(), mark: Mark::Line, colour: 0, points };
+        let figure = Figure { id: "rate".into(), series: vec![series], ..Figure::default() };
+        let rows = vec![vec![Cell::Number { value: height, error: None }]];
+        let table = DataTable { id: "rate".into(), columns: vec!["c".into()], rows, ..DataTable::default() };
+        let blocks = vec![Block::Figure(figure), Block::Table(table)];
+        Section { id: "rate".into(), blocks, ..Section::default() }
+    };
+    let page = html(&Document { sections: vec![section(3.0), section(5.0)], ..Document::default() });
+    let data = page_data(&page);
+    for (number, height) in [3.0, 5.0].into_iter().enumerate() {
+        assert!(page.contains(&format!("data-figure=\"{number}\" data-file=\"{}\"", 2 * number)));
+        assert_eq!(data["figures"][number]["series"][0]["segments"][0][0][1], height);
+        assert_eq!(data["files"][2 * number]["csv"], format!("series,x,y\ns,1,{height}\ns,2,{height}\n"));
+        assert_eq!(data["files"][2 * number + 1]["csv"], format!("c\n{height}\n"));
+    }
+    let names: Vec<&str> =
+        data["files"].as_array().into_iter().flatten().filter_map(|file| file["name"].as_str()).collect();
+    assert_eq!(names, ["rate", "rate-2", "rate-3", "rate-4"]);
+    for anchor in ["id=\"rate\"", "id=\"rate-2\"", "href=\"#rate\"", "href=\"#rate-2\""] {
+        assert_eq!(page.matches(anchor).count(), 1, "{anchor}");
+    }
+}
+
+#[test]
+fn long_tables_are_folded_and_short_ones_are_not() {
+    let page = |rows: usize| {
+        let rows = vec![vec![Cell::Integer(1)]; rows];
+        let table = DataTable { id: "t".into(), caption: "Of $x$".into(), columns: vec!["c".into()], rows };
+        let section = Section { blocks: vec![Block::Table(table)], ..Section::default() };
+        html(&Document { sections: vec![section], ..Document::default() })
+    };
+    assert!(!page(14).contains("<details"));
+    let folded = page(15);
+    let (before, after) = folded.split_once("<details>").unwrap_or_default();
+    let (summary, _) = after.split_once("</summary>").unwrap_or_default();
+    assert!(summary.contains("Of ") && summary.contains("15 rows"));
+    // The buttons work while the table is folded, and do not unfold it.
+    assert!(before.ends_with("LaTeX</button></span>") && !summary.contains("<button"));
+}
+
+#[test]
+fn a_legend_says_once_what_reads_and_looks_the_same() {
+    let series =
+        |name: &str, mark| Series { name: name.into(), mark, colour: 1, points: vec![Point::new(1.0, 2.0)] };
+    let series = vec![
+        series("μ_L", Mark::Line),
+        series("", Mark::Line),
+        series("μ_L", Mark::Line),
+        series("μ_L", Mark::Dashed),
+    ];
+    let y = Axis { label: "θ_{in}".into(), ..Axis::default() };
+    let figure = Figure { id: "f".into(), y, series, ..Figure::default() };
+    let drawing = svg(&figure);
+    let lowered = |text: &str| format!("font-size=\"7.92\">{text}</tspan>");
+    assert_eq!(drawing.matches(&lowered("L")).count(), 2);
+    assert!(drawing.contains(">θ<tspan dy=\"2.5\" font-size=\"9\">in</tspan></text>"));
+    let section = Section { blocks: vec![Block::Figure(figure)], ..Section::default() };
+    let page = html(&Document { sections: vec![section], ..Document::default() });
+    assert_eq!(page.matches("<span>μ<sub>L</sub></span>").count(), 2);
+    assert!(page.contains("<p class=\"vertical\">θ<sub>in</sub></p>"));
+    let data = page_data(&page);
+    let entries: Vec<Option<u64>> =
+        (0..4).map(|index| data["figures"][0]["series"][index]["entry"].as_u64()).collect();
+    assert_eq!(entries, [Some(0), None, Some(0), Some(1)]);
+}
+
 #[test]
 fn a_page_asks_the_network_for_nothing() {
     let page = html(&document());

@@ -74,8 +74,11 @@ pub(crate) enum Command {
     /// The folder OUT/NAME, NAME being that of the file, gets spec.toml, provenance.json, shards/, result.parquet,
     /// figures/ and report.html. Running the same command again goes on where it was.
     Run {
-        /// A specification in TOML (see experiments/ for examples, `esscher list experiments` for the kinds)
+        /// A specification in TOML (`esscher example KIND` prints one, experiments/ has those of the claims)
         file: PathBuf,
+        /// Only print the normalised specification and the plan of work
+        #[arg(long)]
+        plan: bool,
         #[command(flatten)]
         run: RunArguments,
     },
@@ -147,6 +150,11 @@ pub(crate) enum Command {
         /// Only this group
         #[arg(value_enum)]
         group: Option<AskedGroup>,
+    },
+    /// Print a specification of a kind of experiment that runs within seconds, to start from
+    Example {
+        /// See `esscher list experiments`
+        kind: String,
     },
     /// Print completions for a shell
     Completions {

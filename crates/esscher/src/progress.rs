@@ -99,7 +99,10 @@ impl Progress {
                     work.last_line = Some(Instant::now());
                     let percent = 100.0 * done / total.max(1e-9);
                     let (finished, units) = (work.finished, work.costs.len());
-                    eprintln!("{}: {percent:.0} %, {finished} of {units} units, {left}", self.name);
+                    let counted =
+                        if units > 1 { format!(", {finished} of {units} units") } else { String::new() };
+                    let left = if left.is_empty() { left } else { format!(", {left}") };
+                    eprintln!("{}: {percent:.0} %{counted}{left}", self.name);
                 }
             }
             Display::Nothing => {}

@@ -46,7 +46,7 @@ pub struct Claim {
     pub citation: &'static str,
     /// What is computed, by which engine, against what.
     pub measurement: &'static str,
-    /// What would refute it: fixed before looking.
+    /// What would refute it.
     pub criterion: &'static str,
     /// The specification for seconds.
     pub quick: &'static str,

@@ -41,6 +41,16 @@
     return mantissa === 1 ? power : String(mantissa).replace('-', '−') + '×' + power;
   }
 
+  // Labels: texts that stand on the line and below it by turns.
+  function lettered(pieces) {
+    return pieces.map((text, index) => {
+      if (index % 2 === 0) return text;
+      const lowered = document.createElement('sub');
+      lowered.textContent = text;
+      return lowered;
+    });
+  }
+
   // The tooltip: series, x, y and interval of the nearest point.
   const tooltip = document.createElement('div');
   tooltip.className = 'tooltip';
@@ -51,23 +61,21 @@
       tooltip.classList.remove('shown');
       return;
     }
-    const axes = drawing.specification.layer[0].encoding;
-    const lines = [
-      [axes.x.axis.title.join(' ') || 'x', written(datum.x)], [axes.y.axis.title.join(' ') || 'y', written(datum.y)]
-    ];
+    const [x, y] = drawing.labels;
+    const lines = [[x.length ? x : ['x'], written(datum.x)], [y.length ? y : ['y'], written(datum.y)]];
     if (datum.ends) {
       const [low, high] = datum.ends;
-      lines.push(['interval', (low === null ? '−∞' : written(low)) + ' … ' + (high === null ? '∞' : written(high))]);
+      lines.push([['interval'], (low === null ? '−∞' : written(low)) + ' … ' + (high === null ? '∞' : written(high))]);
     }
     tooltip.replaceChildren();
     const name = document.createElement('strong');
-    name.textContent = drawing.series[datum.series].name;
+    name.append(...lettered(drawing.series[datum.series].name));
     name.className = 'series-' + datum.colour;
     tooltip.appendChild(name);
     for (const [label, value] of lines) {
       const line = document.createElement('div');
       const key = document.createElement('span');
-      key.textContent = label + ' ';
+      key.append(...lettered(label), ' ');
       line.append(key, value);
       tooltip.appendChild(line);
     }
@@ -90,7 +98,7 @@
         run += 1;
         segment.forEach(([x, y, low, high], order) => {
           if (low === undefined) run += 1;
-          const row = { series: index, colour: one.colour, mark: one.mark, segment: number, run, order, x, y };
+          const row = { series: index, entry: one.entry, colour: one.colour, mark: one.mark, segment: number, run, order, x, y };
           if (low !== undefined) {
             row.low = inside(low, -Infinity);
             row.high = inside(high, Infinity);
@@ -151,12 +159,25 @@
       views.set(figure, view);
       if (old) old.finalize();
       await view.signal('highlight', highlight).runAsync();
+      placeTitles(figure, chart, view);
     } catch (failure) {
       // The static drawing stays.
       figure.classList.remove('drawn');
       console.error(failure);
     }
   }
+
+  // The titles of the axes stand in the middle of the axes, not of the drawing with its numbers.
+  function placeTitles(figure, chart, view) {
+    const [left, top] = view.origin();
+    const { width, height } = chart.firstElementChild.getBoundingClientRect();
+    const style = figure.querySelector('.plot').style;
+    style.setProperty('--left', left + 'px');
+    style.setProperty('--right', Math.max(0, width - left - view.width()) + 'px');
+    style.setProperty('--top', top + 'px');
+    style.setProperty('--bottom', Math.max(0, height - top - view.height()) + 'px');
+  }
+
   // One after the other, with a breath between, so that the page can be read and scrolled meanwhile.
   let round = 0;
   async function drawAll() {
@@ -175,9 +196,20 @@
       const pressed = entry.getAttribute('aria-pressed') === 'true';
       for (const other of figure.querySelectorAll('.legend button')) other.setAttribute('aria-pressed', 'false');
       entry.setAttribute('aria-pressed', String(!pressed));
-      if (view) view.signal('highlight', pressed ? -1 : Number(entry.dataset.series)).runAsync();
+      if (view) view.signal('highlight', pressed ? -1 : Number(entry.dataset.entry)).runAsync();
     });
   }
+
+  // Paper shows folded tables.
+  let unfolded = [];
+  window.addEventListener('beforeprint', () => {
+    unfolded = [...unfolded, ...document.querySelectorAll('details:not([open])')];
+    for (const table of unfolded) table.open = true;
+  });
+  window.addEventListener('afterprint', () => {
+    for (const table of unfolded) table.open = false;
+    unfolded = [];
+  });
 
   // Files.
   function save(name, blob) {
@@ -205,14 +237,14 @@
     button.addEventListener('click', () => {
       const owner = button.closest('[data-file]');
       const kind = button.dataset.kind;
-      const stem = owner.dataset.file.replace(/^(figure|table) /, '').replace(/[^\w-]+/g, '-') || 'data';
-      const name = stem + '.' + kind;
+      const file = page.files[owner.dataset.file];
+      const name = file.name + '.' + kind;
       if (kind === 'svg' || kind === 'png') {
         const source = new XMLSerializer().serializeToString(owner.querySelector('.static svg'));
         if (kind === 'svg') save(name, new Blob([source], { type: 'image/svg+xml' }));
         else savePng(name, source);
       } else {
-        save(name, new Blob([page.files[owner.dataset.file][kind]], { type: 'text/plain;charset=utf-8' }));
+        save(name, new Blob([file[kind]], { type: 'text/plain;charset=utf-8' }));
       }
     });
   }

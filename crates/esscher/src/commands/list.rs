@@ -1,8 +1,9 @@
-//! `esscher list`: the catalogue.
+//! `esscher list` and `esscher example`: the catalogue.
 
 use crate::arguments::{AskedGroup, Common};
 use crate::ending::{Ending, Trouble};
-use esscher_experiments::{Group, catalogue};
+use esscher_experiments::{Group, catalogue, kinds};
+use esscher_lab::specification::nearest;
 use serde_json::json;
 
 pub(super) fn list(common: &Common, asked: Option<AskedGroup>) -> Result<Ending, Trouble> {
@@ -30,6 +31,24 @@ pub(super) fn list(common: &Common, asked: Option<AskedGroup>) -> Result<Ending,
         println!("  {:<34} {}", entry.name, entry.summary);
     }
     Ok(Ending::Done)
+}
+
+/// Prints the example of a kind.
+pub(super) fn example(name: &str) -> Result<Ending, Trouble> {
+    let names: Vec<&str> = kinds().iter().map(|kind| kind.name).collect();
+    match kinds().iter().find(|kind| kind.name == name) {
+        Some(kind) => {
+            print!("{}", kind.example);
+            Ok(Ending::Done)
+        }
+        None => {
+            let hint = match nearest(name, &names) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("the kinds are {}", names.join(", ")),
+            };
+            Err(Trouble::with_hint(format!("there is no kind of experiment `{name}`"), hint))
+        }
+    }
 }
 
 fn title(group: Group) -> &'static str {

@@ -3,9 +3,8 @@
 use super::{origin, publish, settings};
 use crate::arguments::Common;
 use crate::ending::{Ending, Trouble};
-use esscher_core::numerics::InstructionSet;
 use esscher_experiments::Planned;
-use esscher_lab::{Error, RunFolder, specification_of};
+use esscher_lab::{RunFolder, specification_of};
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -28,24 +27,7 @@ pub(super) fn merge(common: &Common, folders: &[PathBuf], out: Option<PathBuf>) 
         }
     };
     let folder = RunFolder::open(&out, &planned)?;
-    let (result, provenance) =
-        esscher_lab::merge(&planned, folders, &folder, &origin()).map_err(|error| {
-            // Shards of another set are refused unless this machine was told to take that set.
-            match &error {
-                Error::Foreign { reason, .. } if reason.contains("instruction set") => {
-                    let sets: Vec<String> =
-                        InstructionSet::available().iter().map(ToString::to_string).collect();
-                    Trouble::with_hint(
-                        error.to_string(),
-                        format!(
-                            "all shards must come from one set; give it with --instruction-set ({})",
-                            sets.join(", ")
-                        ),
-                    )
-                }
-                _ => Trouble::Lab(error),
-            }
-        })?;
+    let (result, provenance) = esscher_lab::merge(&planned, folders, &folder, &origin())?;
     let document = publish::describe(&planned, &result, &provenance, settings)?;
     publish::publish(&folder, &document)?;
     if common.json {

@@ -26,7 +26,8 @@ pub(crate) fn execute(arguments: Arguments) -> Result<Ending, Trouble> {
     crate::progress::stop_on_interrupt();
     match arguments.command {
         Command::Reproduce { full, only, run } => reproduce::reproduce(&common, full, &only, &run),
-        Command::Run { file, run } => run::run(&common, &file, &run),
+        Command::Run { file, plan: true, run } => run::plan(&common, &file, &run),
+        Command::Run { file, plan: false, run } => run::run(&common, &file, &run),
         Command::Shard { file, share, run } => run::shard(&common, &file, &share, &run),
         Command::Merge { folders, out } => merge::merge(&common, &folders, out),
         Command::Report { runs, out } => report::report(&common, &runs, &out),
@@ -35,6 +36,7 @@ pub(crate) fn execute(arguments: Arguments) -> Result<Ending, Trouble> {
         Command::Horizon { head, query, queries, tolerance, quantity } => {
             horizon::horizon(&common, &head, query.as_deref(), queries.as_deref(), tolerance, quantity)
         }
+        Command::Example { kind } => list::example(&kind),
         Command::Completions { shell } => {
             let mut definition = Arguments::command();
             clap_complete::generate(shell, &mut definition, "esscher", &mut std::io::stdout());

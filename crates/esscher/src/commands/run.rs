@@ -4,7 +4,7 @@ use super::{origin, publish, read_specification, settings};
 use crate::arguments::{Common, RunArguments};
 use crate::ending::{Ending, Trouble};
 use crate::progress::Progress;
-use esscher_lab::{Outcome, RunFolder, Share};
+use esscher_lab::{Experiment, Outcome, RunFolder, Share};
 use serde_json::json;
 use std::path::Path;
 
@@ -35,6 +35,25 @@ pub(super) fn run(common: &Common, file: &Path, arguments: &RunArguments) -> Res
         }
         outcome => Ok(unfinished(common, folder.path(), &outcome)),
     }
+}
+
+/// Prints what would be run.
+pub(super) fn plan(common: &Common, file: &Path, arguments: &RunArguments) -> Result<Ending, Trouble> {
+    let planned = read_specification(file, settings(common, arguments.seed)?)?;
+    let units = planned.units();
+    let seconds: f64 = units.iter().map(|unit| unit.cost).sum();
+    if common.json {
+        let units: Vec<_> =
+            units.iter().map(|unit| json!({ "label": unit.label, "cost": unit.cost })).collect();
+        println!("{}", json!({ "specification": planned.specification(), "units": units }));
+        return Ok(Ending::Done);
+    }
+    println!("{}", planned.specification());
+    println!("# {} units, about {seconds:.0} seconds on one core", units.len());
+    for (number, unit) in units.iter().enumerate() {
+        println!("# {number:>5}  {}", unit.label);
+    }
+    Ok(Ending::Done)
 }
 
 pub(super) fn shard(

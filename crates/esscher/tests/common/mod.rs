@@ -71,7 +71,7 @@ pub fn long() -> bool {
 pub const EXPERIMENT: &str = r#"kind = "path"
 seed = 7
 prompts = 12
-lengths = { from = 10, to = 3e5, per_decade = 2 }
+lengths = { from = 10, to = 1e5, per_decade = 2 }
 queries = [[1.0, 0.0], [0.6, -0.8]]
 
 [[law]]
