@@ -10,6 +10,7 @@ mod kinds;
 mod measured;
 mod planned;
 pub mod reading;
+mod tabulating;
 
 pub use catalogue::{Entry, Group, catalogue};
 pub use claims::{Claim, Judgement, Scale, claims};

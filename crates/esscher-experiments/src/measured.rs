@@ -99,24 +99,73 @@ impl From<Estimate> for Measured {
     }
 }
 
-/// A prompt length for legends and labels: `L = 400`, `L = 1e6`, `infinite prompt`.
+/// A prompt length for legends and sentences: `L = 400`, `L = 10⁶`, `infinite prompt`.
 pub(crate) fn length_name(length: Option<i64>) -> String {
     match length {
         None => "infinite prompt".to_string(),
-        Some(length) if length >= 10_000 => format!("L = {:e}", length as f64),
+        Some(length) if length >= 10_000 => format!("L = {}", power(length as f64, 2)),
         Some(length) => format!("L = {length}"),
     }
 }
 
-/// A number for prose: four figures.
+/// A number for prose: three figures.
 pub(crate) fn figures(value: f64) -> String {
     let size = value.abs();
     if size == 0.0 {
         "0".to_string()
     } else if (1e-3..1e5).contains(&size) {
-        let decimals = (3 - size.log10().floor() as i32).max(0) as usize;
+        let decimals = (2 - size.log10().floor() as i32).max(0) as usize;
         format!("{value:.decimals$}")
     } else {
-        format!("{value:.2e}")
+        power(value, 1)
+    }
+}
+
+/// An error for prose: one figure, rounded up as a bound is.
+pub(crate) fn error_figure(error: f64) -> String {
+    if error <= 0.0 || !error.is_finite() {
+        return error.to_string();
+    }
+    let unit = 10f64.powf(error.log10().floor());
+    // A quotient a rounding above a whole number is that number.
+    power((error / unit - 1e-9).ceil() * unit, 0)
+}
+
+/// A number in powers of ten and Unicode, `1.62·10⁻⁴` or `10⁶`, with at most so many decimals.
+fn power(value: f64, decimals: usize) -> String {
+    let written = format!("{value:.decimals$e}");
+    let (mantissa, exponent) = written.split_once('e').unwrap_or((&written, "0"));
+    let mantissa =
+        if mantissa.contains('.') { mantissa.trim_end_matches('0').trim_end_matches('.') } else { mantissa };
+    let raised: String = exponent.chars().map(superscript).collect();
+    match mantissa {
+        "1" => format!("10{raised}"),
+        "-1" => format!("-10{raised}"),
+        _ => format!("{mantissa}·10{raised}"),
+    }
+}
+
+fn superscript(character: char) -> char {
+    match character {
+        '-' => '⁻',
+        '1' => '¹',
+        '2' => '²',
+        '3' => '³',
+        _ => character.to_digit(10).and_then(|digit| char::from_u32(0x2070 + digit)).unwrap_or(character),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{error_figure, figures, length_name};
+
+    #[test]
+    fn numbers_in_sentences_are_short() {
+        let numbers = [0.0, 0.30637, 1.4777, 2449.1, 1.62234e-4, -1e-20, 3e7];
+        let written = ["0", "0.306", "1.48", "2449", "1.6·10⁻⁴", "-10⁻²⁰", "3·10⁷"];
+        assert_eq!(numbers.map(figures), written);
+        assert_eq!([2.1e-8, 1e-3, 9.5e-8].map(error_figure), ["3·10⁻⁸", "10⁻³", "10⁻⁷"]);
+        let lengths = [None, Some(400), Some(1_000_000), Some(31_623)].map(length_name);
+        assert_eq!(lengths, ["infinite prompt", "L = 400", "L = 10⁶", "L = 3.16·10⁴"]);
     }
 }

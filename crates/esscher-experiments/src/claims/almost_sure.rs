@@ -2,7 +2,8 @@
 
 use super::evidence::{Findings, named, short};
 use super::{Claim, Judgement};
-use crate::kinds::path::{Paths, figure, paths, table};
+use crate::kinds::path::{Paths, figures, paths, table};
+use crate::tabulating::rounded;
 use esscher_lab::{Failure, Table};
 use esscher_report::{Block, Cell, DataTable, Verdict};
 
@@ -98,13 +99,11 @@ fn judge(result: &Table) -> Result<Judgement, Failure> {
                 )
             });
         }
-        let number = |value: f64| Cell::Number { value, error: None };
         rows.push(vec![
             Cell::Text(known.law.clone()),
-            number(known.sigma),
-            number(found.ratio),
-            number(found.left),
-            number(found.relative),
+            rounded(found.ratio),
+            rounded(found.left),
+            rounded(found.relative),
         ]);
     }
     let (verdict, reason) = if measured == 0 || controls == 0 {
@@ -114,28 +113,25 @@ fn judge(result: &Table) -> Result<Judgement, Failure> {
         )
     } else {
         findings.verdict(format!(
-            "At {} tokens all {prompts} prompts are within {} expected distances of their limit (allowed: 5), and keep at \
-             most {} of their first distance in the last decade (allowed: 0.5); the frozen control is still {} of its \
-             limit away.",
+            "At {} tokens all {prompts} prompts are within {} expected distances of their limit (allowed: 5). In the last \
+             decade of lengths they keep at most {} of their distance in the first (allowed: 0.5). The frozen control \
+             is still {} of the size of its limit away.",
             short(length),
             short(ratio),
             short(left),
             short(relative)
         ))
     };
-    let columns = [
-        "law",
-        "$\\sigma$",
-        "largest distance at the end over the expected one",
-        "largest share of the first decade left in the last",
-        "smallest distance at the end over $|T[\\mu]|$",
-    ];
     let numbers = DataTable {
         id: "judged".to_string(),
-        caption: "What is judged; extremes over single prompts, sampled.".to_string(),
-        columns: columns.map(str::to_string).to_vec(),
+        caption: "What is judged: the largest final distance over the expected one; the largest share of the first \
+                  decade's distance left in the last decade; the smallest final distance over $|T[\\mu]|$. Sampled, \
+                  extremes over single prompts."
+            .to_string(),
+        columns: ["law", "final/expected", "last/first decade", "final/limit"].map(str::to_string).to_vec(),
         rows,
     };
-    let evidence = vec![Block::Figure(figure(&paths)), Block::Table(numbers), Block::Table(table(&paths))];
+    let mut evidence: Vec<Block> = figures(&paths).into_iter().map(Block::Figure).collect();
+    evidence.extend([Block::Table(numbers), Block::Table(table(&paths))]);
     Ok(Judgement { verdict, reason, evidence: named(CLAIM.name, evidence) })
 }

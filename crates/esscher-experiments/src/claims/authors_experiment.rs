@@ -18,7 +18,7 @@ pub(super) const CLAIM: Claim = Claim {
                   hundredth of the steps at a hundred times the rate.",
     criterion: "From the shortest to the longest length one of the two test errors, or the size of their difference, does not fall by more than \
                 four standard errors; or a test error lies more than four standard errors below Bayes, which no predictor \
-                can. If a test error does not change, one of these three falls is claimed with probability at most 1e-4 in all. \
+                can. If a test error does not change, one of these three falls is claimed with probability at most $10^{-4}$ in all. \
                 Standard errors are of the test; a training is one draw of initial layer and prompts.",
     quick: include_str!("../../../../experiments/authors-experiment/quick.toml"),
     full: include_str!("../../../../experiments/authors-experiment/full.toml"),
@@ -80,7 +80,7 @@ fn judge(result: &Table) -> Result<Judgement, Failure> {
             && trained.number.value > 1.1 * best.number.value
         {
             unfinished.push(format!(
-                "{} at L = {} ({} where {} could be had)",
+                "{} at L = {} ({}; optimum {})",
                 record.model,
                 record.length,
                 figures(trained.number.value),
@@ -88,10 +88,10 @@ fn judge(result: &Table) -> Result<Judgement, Failure> {
             ));
         }
     }
-    let told = |number: Measured| format!("{} ± {:.4}", figures(number.value), number.error());
+    let told = |number: Measured| format!("{:.3} ± {:.3}", number.value, number.error());
     let mut reason = format!(
-        "Test errors (sampled, one standard error) at L = {shortest} and {longest}: softmax {} and {}, linear {} and {}; their \
-         difference {} and {}.",
+        "Test errors at L = {shortest} and {longest} (sampled, one standard error): softmax {} and {}, linear {} and {}, difference {} \
+         and {}.",
         told(ends[0][0]),
         told(ends[1][0]),
         told(ends[0][1]),
@@ -101,10 +101,10 @@ fn judge(result: &Table) -> Result<Judgement, Failure> {
     );
     if !unfinished.is_empty() {
         reason += &format!(
-            " More than a tenth above the exact optimum of their attention, so that SGD has not arrived: {}.",
+            " SGD has not arrived at the optimum of its attention, to a tenth, for {}.",
             unfinished.join("; ")
         );
     }
     let evidence = vec![Block::Figure(authors_figure(&records)), Block::Table(authors_table(&records))];
-    Ok(regression::judged(problems, reason, evidence))
+    Ok(regression::judged(CLAIM.name, problems, reason, evidence))
 }

@@ -1,13 +1,14 @@
 //! How a concentration result is held against the paper's bound, and one engine against the other.
 
 use super::evidence::{Findings, short};
-use crate::kinds::concentration::drawing::tokens_of;
+use crate::kinds::concentration::drawing::{BoundCurve, tokens_of};
 use crate::kinds::concentration::findings::{EXACT_ENGINE, Finding, SAMPLED_ENGINE, statistic};
+use crate::tabulating::rounded;
 use esscher_core::prompt::{
     BoundConstants, PromptLength, output_bound, score_gradient_bound, value_gradient_bound,
 };
 use esscher_lab::Failure;
-use esscher_report::{Cell, DataTable, Mark, Point, Series};
+use esscher_report::{Cell, DataTable, Point};
 
 /// c₂ of the bound L^{−c₂/σ²}. The paper leaves it open; normal tokens at σ = H = 1 allow 0.618 in the limit, and more
 /// relative to 1/σ² above.
@@ -20,11 +21,13 @@ pub(super) const CALIBRATED_TO: u64 = 100;
 pub(super) const STANDARD_ERRORS: f64 = 5.0;
 
 /// What the comparisons of one quantity showed.
-pub(super) struct Compared {
+pub(super) struct Compared<'a> {
     /// Numbers of the tokens that were held against the bound.
-    pub(super) rows: Vec<Vec<Cell>>,
-    /// The calibrated bounds, dashed in the colours of their tokens.
-    pub(super) curves: Vec<Series>,
+    rows: Vec<Vec<Cell>>,
+    /// The class and the longest length of each row, and its law.
+    origins: Vec<(String, u64, String)>,
+    /// The calibrated bounds.
+    pub(super) curves: Vec<BoundCurve<'a>>,
     /// The largest measured error over the bound beyond the lengths of calibration.
     pub(super) closest: f64,
     /// The smallest local slope at the longest length times σ²: the largest c₂ that these slopes allow.
@@ -50,14 +53,15 @@ fn shape(quantity: &str, length: u64, sub_gaussian: f64) -> Result<f64, Failure>
 }
 
 /// Holds one quantity of a result against the bound and engine against engine.
-pub(super) fn compare(
-    found: &[Finding],
+pub(super) fn compare<'a>(
+    found: &'a [Finding],
     quantity: &str,
     findings: &mut Findings,
-) -> Result<Compared, Failure> {
+) -> Result<Compared<'a>, Failure> {
     let mine: Vec<&Finding> = found.iter().filter(|one| one.quantity == quantity).collect();
     let mut compared = Compared {
         rows: Vec::new(),
+        origins: Vec::new(),
         curves: Vec::new(),
         closest: 0.0,
         smallest_exponent: f64::INFINITY,
@@ -65,7 +69,7 @@ pub(super) fn compare(
         engines: (0.0, 0),
         left_out: 0,
     };
-    for (colour, tokens) in tokens_of(&mine).into_iter().enumerate() {
+    for tokens in tokens_of(&mine) {
         let of = |engine: &str, statistic: &str| -> Vec<&Finding> {
             let same = |one: &&&Finding| {
                 one.same_tokens(tokens)
@@ -99,9 +103,9 @@ pub(super) fn compare(
                 closest = closest.max(value / bound);
                 findings.require(value - STANDARD_ERRORS * one.error.unwrap_or(0.0) <= bound, || {
                     format!(
-                        "the {quantity} error of {} at L = {} is {}, above the bound {}",
+                        "the {quantity} error of {} at $L$ = {} is {}, above the bound {}",
                         tokens.tokens(),
-                        one.length,
+                        short(one.length as f64),
                         short(value),
                         short(bound)
                     )
@@ -114,10 +118,10 @@ pub(super) fn compare(
         let (slope, error) = (last.value.unwrap_or(0.0), last.error.unwrap_or(0.0));
         findings.require(slope + STANDARD_ERRORS * error >= bound_slope, || {
             format!(
-                "the {quantity} error of {} falls with slope {} at L = {}, less than the {} of the bound",
+                "the {quantity} error of {} falls with slope {} at $L$ = {}, less than the {} of the bound",
                 tokens.tokens(),
                 short(slope),
-                last.length,
+                short(last.length as f64),
                 short(bound_slope)
             )
         });
@@ -126,19 +130,16 @@ pub(super) fn compare(
         compared.smallest_exponent = compared.smallest_exponent.min(slope * square);
         let number = |value: f64, error: Option<f64>| Cell::Number { value, error };
         compared.rows.push(vec![
-            Cell::Text(quantity.to_string()),
             Cell::Text(tokens.law.clone()),
             number(sigma, None),
-            Cell::Text(last.accuracy.clone()),
-            number(factor, None),
-            number(closest, None),
-            Cell::Integer(last.length as i64),
+            rounded(factor),
+            rounded(closest),
             number(slope, Some(error)),
-            number(bound_slope, None),
+            rounded(bound_slope),
             number(slope * square, Some(error * square)),
         ]);
-        let name = format!("{}: bound", tokens.tokens());
-        compared.curves.push(Series { name, mark: Mark::Dashed, colour, points: curve });
+        compared.origins.push((last.accuracy.clone(), last.length, tokens.law.clone()));
+        compared.curves.push(BoundCurve { tokens, points: curve });
     }
     Ok(compared)
 }
@@ -149,7 +150,7 @@ fn check_engines(
     sampled: &[&Finding],
     quantity: &str,
     findings: &mut Findings,
-    compared: &mut Compared,
+    compared: &mut Compared<'_>,
 ) {
     for one in sampled {
         let Some(other) = exact.iter().find(|other| other.length == one.length) else { continue };
@@ -163,9 +164,9 @@ fn check_engines(
         compared.engines = (compared.engines.0.max(distance), compared.engines.1 + 1);
         findings.require(distance <= STANDARD_ERRORS, || {
             format!(
-                "the engines disagree on the {quantity} error of {} at L = {}: simulated {}, exact {}, {} standard errors",
+                "the engines disagree on the {quantity} error of {} at $L$ = {}: simulated {}, exact {}, {} standard errors",
                 one.tokens(),
-                one.length,
+                short(one.length as f64),
                 short(a),
                 short(b),
                 short(distance)
@@ -174,26 +175,51 @@ fn check_engines(
     }
 }
 
-/// The numbers of several quantities as one table.
-pub(super) fn table(rows: Vec<Vec<Cell>>) -> DataTable {
-    let columns = [
-        "quantity",
-        "law",
-        "$\\sigma$",
-        "class",
-        "$c_1$ from $L \\le 100$",
-        "largest error over bound beyond",
-        "longest $L$",
-        "slope there",
-        "slope of the bound",
-        "slope times $\\sigma^2$",
-    ];
-    DataTable {
-        id: "judged".to_string(),
-        caption:
-            "Measured errors against the bound with $c_2 = 1/2$; $\\sigma$ is the sub-Gaussian parameter."
-                .to_string(),
-        columns: columns.map(str::to_string).to_vec(),
-        rows,
+impl Compared<'_> {
+    /// The numbers that are judged.
+    pub(super) fn table(&self, quantity: &str) -> DataTable {
+        let columns = [
+            "law",
+            "$\\sigma$",
+            "$c_1$",
+            "error/bound",
+            "$\\kappa$",
+            "$\\kappa$ of the bound",
+            "$\\sigma^2\\kappa$",
+        ];
+        let mut groups: Vec<(&str, u64, Vec<&str>)> = Vec::new();
+        for (class, length, law) in &self.origins {
+            match groups.iter_mut().find(|known| known.0 == class && known.1 == *length) {
+                Some((_, _, laws)) if laws.contains(&law.as_str()) => {}
+                Some((_, _, laws)) => laws.push(law),
+                None => groups.push((class, *length, vec![law])),
+            }
+        }
+        let classes: Vec<String> = groups
+            .iter()
+            .map(|(class, length, laws)| {
+                format!("{} are {class}, to $L$ = {}", laws.join(", "), short(*length as f64))
+            })
+            .collect();
+        DataTable {
+            id: format!("{quantity}-judged"),
+            caption: format!(
+                "{} against its bound: sub-Gaussian parameter $\\sigma$, constant $c_1$ from $L \\le 100$, largest share of \
+                 the bound beyond, local slope $\\kappa$ at the longest length. Classes: {}.",
+                title(quantity),
+                classes.join("; ")
+            ),
+            columns: columns.map(str::to_string).to_vec(),
+            rows: self.rows.clone(),
+        }
+    }
+}
+
+/// What a quantity is the error of, to begin a sentence.
+fn title(quantity: &str) -> &'static str {
+    match quantity {
+        "score-gradient" => "The error of the gradient in $U$",
+        "value-gradient" => "The error of the gradient in $V$",
+        _ => "The error of the output",
     }
 }

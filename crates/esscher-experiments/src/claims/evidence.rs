@@ -37,15 +37,27 @@ pub(super) fn named(claim: &str, mut evidence: Vec<Block>) -> Vec<Block> {
     evidence
 }
 
-/// A number with three digits, in powers of ten where that is shorter.
+/// A number with two or three digits, in powers of ten where that is shorter.
 pub(super) fn short(value: f64) -> String {
     let size = value.abs();
-    if value == 0.0 || (1e-2..1e4).contains(&size) {
-        let digits = if size >= 100.0 { 0 } else { 3 };
+    if value == 0.0 {
+        return "0".to_string();
+    }
+    if (1e-2..1e4).contains(&size) {
+        let digits = match size {
+            100.0.. => 0,
+            1.0.. => 1,
+            _ => 3,
+        };
         return format!("{value:.digits$}");
     }
     let exponent = size.log10().floor();
-    format!("${:.1} \\cdot 10^{{{exponent}}}$", value / 10f64.powf(exponent))
+    let mantissa = format!("{:.1}", value / 10f64.powf(exponent));
+    match mantissa.as_str() {
+        "1.0" => format!("$10^{{{exponent}}}$"),
+        "-1.0" => format!("$-10^{{{exponent}}}$"),
+        _ => format!("${mantissa} \\cdot 10^{{{exponent}}}$"),
+    }
 }
 
 #[cfg(test)]
@@ -54,7 +66,7 @@ mod tests {
 
     #[test]
     fn numbers_are_short() {
-        assert_eq!([short(0.0), short(0.5), short(1234.5)], ["0.000", "0.500", "1234"]);
-        assert_eq!(short(-2.34e-13), "$-2.3 \\cdot 10^{-13}$");
+        assert_eq!([0.0, 0.0341, 1.436, 1234.5].map(short), ["0", "0.034", "1.4", "1234"]);
+        assert_eq!([-2.34e-13, 1e6].map(short), ["$-2.3 \\cdot 10^{-13}$", "$10^{6}$"]);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Claim, Judgement, regression};
 use crate::kinds::{Record, curves, lines, time_axis, trajectories};
-use crate::measured::{Measured, figures, length_name};
+use crate::measured::{Measured, error_figure, figures, length_name};
 use esscher_lab::{Failure, Table};
 use esscher_report::{Axis, Block, Cell, DataTable, Figure, Mark, Point, Scale, Series};
 
@@ -72,7 +72,7 @@ fn judge(result: &Table) -> Result<Judgement, Failure> {
             problems.push(format!("d = {dimension}: the distance at the end shrinks with L"));
         }
         if !(0.8..=1.2).contains(&exponent) {
-            problems.push(format!("d = {dimension}: the time grows like L^{exponent:.3}"));
+            problems.push(format!("d = {dimension}: the time grows like $L^{{{exponent:.2}}}$"));
         }
         let gap = |drift: &Drift| (drift.gain.value - drift.best_gain).abs();
         if gap(last) >= gap(first) + last.gain.error() {
@@ -83,16 +83,18 @@ fn judge(result: &Table) -> Result<Judgement, Failure> {
             problems.push(format!("d = {dimension}: the excess risk at the end does not fall with L"));
         }
         sentences.push(format!(
-            "d = {dimension}: at {} the flow ends {} ± {:.0e} from the infinite limit (at {}: {}), at b = {} where b* = {}; the time of the \
-             drift is {} and grows like L^{exponent:.3} ± {error:.3} at the longest lengths; the excess risk at the end falls from {} to {}",
+            "d = {dimension}: at {} the flow ends {} from the infinite limit (to {}; at {}: {}), at b = {} where b* = {}. The time \
+             of the drift is {} and grows like $L^{{{exponent:.2}}}$ (exponent to {}) at the longest lengths. The excess \
+             risk at the end falls from {} to {}",
             length_name(Some(last.length)),
             figures(last.distance.value),
-            last.distance.error(),
+            error_figure(last.distance.error()),
             length_name(Some(first.length)),
             figures(first.distance.value),
             figures(last.gain.value),
             figures(last.best_gain),
             figures(last.half_time),
+            error_figure(error),
             figures(first.excess.value),
             figures(last.excess.value)
         ));
@@ -104,11 +106,11 @@ fn judge(result: &Table) -> Result<Judgement, Failure> {
         return Ok(regression::undecided("there is no softmax flow at finite length"));
     }
     let reason = format!(
-        "Exact. {}. What holds: closeness of parameters on bounded times, closeness of risks at all times. What does not: closeness \
-         of parameters uniformly in time.",
-        sentences.join("; ")
+        "Exact. {}. So parameters stay close on bounded times and risks at all times, but parameters do not stay close uniformly in \
+         time.",
+        sentences.join(". ")
     );
-    Ok(regression::judged(problems, reason, evidence))
+    Ok(regression::judged(CLAIM.name, problems, reason, evidence))
 }
 
 fn drift(length: i64, here: &[&Record]) -> Result<Drift, String> {
@@ -148,21 +150,17 @@ fn drift(length: i64, here: &[&Record]) -> Result<Drift, String> {
 }
 
 fn table(dimension: i64, drifts: &[Drift]) -> DataTable {
+    let best = drifts.last().map_or(f64::NAN, |drift| drift.best_gain);
     DataTable {
         id: format!("drift-{dimension}"),
-        caption: "Where softmax training ends at finite length, and how long the drift takes.".to_string(),
-        columns: [
-            "L",
-            "distance to the infinite limit at the end",
-            "time to half of it",
-            "that time over L",
-            "gain b at the end",
-            "b*",
-            "excess risk at the end",
-            "accuracy",
-        ]
-        .map(String::from)
-        .to_vec(),
+        caption: format!(
+            "Where softmax training ends at finite length, $d = {dimension}$: distance to the infinite limit, time until \
+             half of it is reached, gain $b$ ($b^*$ is {}) and excess risk. Exact.",
+            figures(best)
+        ),
+        columns: ["$L$", "distance", "half time $t$", "$t/L$", "$b$", "excess risk"]
+            .map(String::from)
+            .to_vec(),
         rows: drifts
             .iter()
             .map(|drift| {
@@ -176,9 +174,7 @@ fn table(dimension: i64, drifts: &[Drift]) -> DataTable {
                         error: Some(drift.half_time_error / length),
                     },
                     drift.gain.cell(),
-                    Cell::Number { value: drift.best_gain, error: Some(1e-6 * drift.best_gain) },
                     drift.excess.cell(),
-                    Cell::Text("exact".to_string()),
                 ]
             })
             .collect(),
@@ -187,12 +183,12 @@ fn table(dimension: i64, drifts: &[Drift]) -> DataTable {
 
 fn distances(dimension: i64, records: &[Record]) -> Figure {
     Figure {
-        id: format!("drift-distance-{dimension}"),
+        id: format!("distance-{dimension}"),
         title: format!("Distance to the limit of the infinite prompt, $d = {dimension}$"),
-        caption: "First the flow comes near, the nearer the longer the prompt, then it leaves. Exact."
+        caption: "First the flow comes near, the nearer the longer the prompt; then it leaves. Exact."
             .to_string(),
         x: time_axis(),
-        y: Axis { label: "|θ_L(t) − lim θ_∞|".to_string(), scale: Scale::Logarithmic },
+        y: Axis { label: "|θ_L(t) − θ_∞(∞)|".to_string(), scale: Scale::Logarithmic },
         series: lines(&curves(records, "distance-to-infinite-limit", |record| record.dimension == dimension)),
     }
 }
@@ -204,7 +200,11 @@ fn gains(dimension: i64, records: &[Record]) -> Figure {
             .iter()
             .enumerate()
             .map(|(colour, (name, curve))| Series {
-                name: if mark == Mark::Dashed { format!("{name}, theory") } else { name.clone() },
+                name: match mark {
+                    Mark::Dashed if colour > 0 => String::new(),
+                    Mark::Dashed => "first order".to_string(),
+                    _ => name.clone(),
+                },
                 mark,
                 colour,
                 points: curve
@@ -218,10 +218,11 @@ fn gains(dimension: i64, records: &[Record]) -> Figure {
     let mut series = scaled("gain", Mark::Line);
     series.extend(scaled("predicted-gain", Mark::Dashed));
     Figure {
-        id: format!("drift-gain-{dimension}"),
+        id: format!("gain-{dimension}"),
         title: format!("The gain b in units of the length, $d = {dimension}$"),
         caption:
-            "Lines: exact flows. Dashed: the first-order drift from the infinite limit; lengths approach it."
+            "Lines: exact flows. Dashed, in their colours: the first-order drift from the infinite limit, which they \
+                  approach as $L$ grows."
                 .to_string(),
         x: Axis { label: "training time over length, t/L".to_string(), scale: Scale::Logarithmic },
         y: Axis { label: "gain b".to_string(), scale: Scale::Linear },

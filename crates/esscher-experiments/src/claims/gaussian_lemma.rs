@@ -2,9 +2,9 @@
 
 use super::evidence::{Findings, named, short};
 use super::{Claim, Judgement};
-use crate::kinds::linearity::{deviation_figure, gain_figure, laws, numbers, points_of, statistic};
+use crate::kinds::linearity::{deviation_figure, gain_figure, laws, points_of, statistic};
 use esscher_lab::{Failure, Table};
-use esscher_report::{Block, Verdict};
+use esscher_report::{Block, Cell, DataTable, Verdict};
 
 pub(super) const CLAIM: Claim = Claim {
     name: "gaussian-lemma",
@@ -77,7 +77,36 @@ fn judge(result: &Table) -> Result<Judgement, Failure> {
     let evidence = vec![
         Block::Figure(gain_figure(result)?),
         Block::Figure(deviation_figure(result)?),
-        Block::Table(numbers(result)?),
+        Block::Table(table(result)?),
     ];
     Ok(Judgement { verdict, reason, evidence: named(CLAIM.name, evidence) })
+}
+
+/// A row per law: the largest deviation, and what is found at the largest queries.
+fn table(result: &Table) -> Result<DataTable, Failure> {
+    let (mut rows, mut radius) = (Vec::new(), 0.0_f64);
+    for law in laws(result)? {
+        let cell = |point: Option<&(f64, f64, f64)>| {
+            point.map_or(Cell::Missing, |&(_, value, error)| Cell::Number { value, error: Some(error) })
+        };
+        let gains = points_of(result, law, statistic::GAIN)?;
+        let deviations = points_of(result, law, statistic::DEVIATION)?;
+        let residuals = points_of(result, law, statistic::RESIDUAL)?;
+        radius = residuals.iter().map(|point| point.0).fold(radius, f64::max);
+        rows.push(vec![
+            Cell::Text(law.to_string()),
+            cell(gains.last()),
+            cell(deviations.iter().max_by(|a, b| a.1.total_cmp(&b.1))),
+            cell(residuals.last()),
+        ]);
+    }
+    Ok(DataTable {
+        id: "judged".to_string(),
+        caption: format!(
+            "Gain at $|z| = {radius}$, largest relative deviation from the linear map at any query, and what the best affine \
+             map leaves of all queries up to $|z| = {radius}$. Exact; errors are bounds on rounding."
+        ),
+        columns: ["law", "gain", "deviation", "residual"].map(str::to_string).to_vec(),
+        rows,
+    })
 }

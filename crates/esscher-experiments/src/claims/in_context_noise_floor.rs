@@ -2,7 +2,7 @@
 
 use super::{Claim, Judgement, regression};
 use crate::kinds::{HorizonRecord, horizon_figure, horizon_table, horizons};
-use crate::measured::figures;
+use crate::measured::{error_figure, figures};
 use esscher_lab::{Failure, Table};
 use esscher_report::Block;
 
@@ -10,12 +10,13 @@ pub(super) const CLAIM: Claim = Claim {
     name: "in-context-noise-floor",
     title: "Training reaches the noise floor in context",
     statement: "For every ε there is a length L(ε) such that gradient flow from a proper initialisation, at any length from there on, \
-                ends with a risk of at most that of the best predictor on the infinite prompt, the noise floor, plus ε.",
+                ends with a risk at most ε above the noise floor, the risk of the best predictor on the infinite prompt.",
     formula: r"\forall \varepsilon > 0\ \exists L(\varepsilon):\quad \lim_{t \to \infty} R_L(U_L(t), V_L(t)) \le R^* + \varepsilon \quad \text{for all } L \ge L(\varepsilon)",
     citation: "Boursier and Boyer 2025 (arXiv 2512.11784), in-context linear regression.",
-    measurement: "The flow at finite length is followed until it stands still, with exact risks; L(ε) is the smallest length whose limit \
-                  is good enough, by bisection; limits are flowed again at multiples of it. Beside it the first-order \
-                  prediction: the smallest coefficient of 1/L along the valley of the infinite prompt, over ε.",
+    measurement: "The flow at finite length is followed until it stands still, with exact risks; L(ε), the smallest length whose limit \
+                  is good enough, is found by bisection; the flow is followed again at multiples of it. Beside it the \
+                  first-order prediction: the smallest coefficient of 1/L in the risk along the valley of the infinite \
+                  prompt, divided by ε.",
     criterion: "For some dimension and ε no length up to 10¹² suffices, or the limit at L(ε) or at one of its multiples lies more than ε \
                 (and the error) above the floor, or a smaller ε needs a shorter prompt.",
     quick: include_str!("../../../../experiments/in-context-noise-floor/quick.toml"),
@@ -38,13 +39,13 @@ fn judge(result: &Table) -> Result<Judgement, Failure> {
             }
             "excess-risk" | "excess-risk-beyond" if row.number.value > excess + row.number.error() => {
                 problems.push(format!(
-                    "d = {dimension}, ε = {excess}: the excess{at} is {} ± {:.0e}",
+                    "d = {dimension}, ε = {excess}: the excess{at} is {} ± {}",
                     figures(row.number.value),
-                    row.number.error()
+                    error_figure(row.number.error())
                 ));
             }
             "excess-risk-before" if row.number.value + row.number.error() <= *excess => {
-                problems.push(format!("d = {dimension}, ε = {excess}: a length before, {at}, suffices"));
+                problems.push(format!("d = {dimension}, ε = {excess}: a shorter prompt{at} suffices"));
             }
             _ => {}
         }
@@ -75,10 +76,11 @@ fn judge(result: &Table) -> Result<Judgement, Failure> {
     let tolerance = rows.iter().filter(|row| row.quantity == "excess-risk");
     let tolerance = tolerance.map(|row| row.number.error()).fold(0.0, f64::max);
     let reason = format!(
-        "Exact (excess risks to {tolerance:.0e} at most): {}. At {beyond} longer lengths the limit was flowed too; all lengths between are \
-         not, and the claim is about all.",
+        "Exact, excess risks to {}. {}. The flow was also followed at {beyond} longer lengths. The claim is about all lengths from L(ε) on; \
+         those between were not computed.",
+        error_figure(tolerance),
         sentences.join("; ")
     );
     let evidence = vec![Block::Table(horizon_table(&rows)), Block::Figure(horizon_figure(&rows))];
-    Ok(regression::judged(problems, reason, evidence))
+    Ok(regression::judged(CLAIM.name, problems, reason, evidence))
 }

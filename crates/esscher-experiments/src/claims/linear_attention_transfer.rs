@@ -2,7 +2,8 @@
 
 use super::{Claim, Judgement, regression};
 use crate::kinds::{Record, curves, lines, time_axis, trajectories};
-use crate::measured::{figures, length_name};
+use crate::measured::{error_figure, figures, length_name};
+use crate::tabulating::take_constant;
 use esscher_lab::{Failure, Table};
 use esscher_report::{Axis, Block, Cell, DataTable, Figure, Scale};
 
@@ -15,9 +16,9 @@ pub(super) const CLAIM: Claim = Claim {
     formula: r"(U^*, V^*) = \left(c^{-1}\begin{pmatrix}\Sigma^{-1} & 0\\ 0 & 0\end{pmatrix},\ c\, e e^\top\right),\quad c = \operatorname{tr}(\Sigma^{-2})^{1/4}; \qquad b_N A_N = \Gamma_N^{-1},\ \Gamma_N = (1 + \tfrac1N)\Sigma + \tfrac{\operatorname{tr}\Sigma + s^2/k}{N} I",
     citation: "Boursier and Boyer 2025 (arXiv 2512.11784), in-context linear regression; Zhang, Frei and Bartlett 2024.",
     measurement: "Gradient flows with closed-form risks and gradients until they stand still, against the closed-form limits; \
-                  errors are changes when steps are a hundred times looser.",
-    criterion: "A flow ends without standing still or farther than 1e-6 from its closed-form limit, the infinite prompt ends with a risk \
-                more than 1e-9 above the floor, or the end at some N is not nearer to the infinite limit than at the N \
+                  errors are changes when the integration is a hundred times looser.",
+    criterion: "A flow ends without standing still or farther than $10^{-6}$ from its closed-form limit, the infinite prompt ends with a risk \
+                more than $10^{-9}$ above the floor, or the end at some N is not nearer to the infinite limit than at the N \
                 before. If α lies outside the range of the theorem nothing is decided.",
     quick: include_str!("../../../../experiments/linear-attention-transfer/quick.toml"),
     full: include_str!("../../../../experiments/linear-attention-transfer/full.toml"),
@@ -101,46 +102,40 @@ fn judge(result: &Table) -> Result<Judgement, Failure> {
             }
             rows.push(vec![
                 Cell::Integer(dimension),
-                Cell::Text(
-                    length.map_or("infinite (softmax and linear)".to_string(), |length| length.to_string()),
-                ),
+                length.map_or(Cell::Text("$\\infty$".to_string()), Cell::Integer),
                 own.number.cell(),
                 to_infinite.number.cell(),
                 risk.number.cell(),
-                Cell::Text("exact".to_string()),
-                Cell::Text(own.ending.clone()),
             ]);
         }
     }
     let flows = rows.len();
     let reason = format!(
-        "Exact: all {flows} flows, from α in the range of the theorem, were followed to their ends, which are at most {worst:.1e} from \
-         the closed-form limits; the infinite prompt ends {worst_risk:.1e} from the noise floor."
+        "Exact. All {flows} flows, from α in the range of the theorem, were followed until they stood still. They end at most {} from the \
+         closed-form limits; the risk of the infinite prompt ends at most {} from the noise floor.",
+        error_figure(worst),
+        error_figure(worst_risk)
     );
-    let columns = [
-        "d",
-        "N",
-        "distance to the own limit",
-        "distance to the infinite limit",
-        "risk",
-        "accuracy",
-        "ending",
-    ];
-    let mut evidence = vec![Block::Table(DataTable {
-        id: "transfer".to_string(),
-        caption: "Where the flows end.".to_string(),
-        columns: columns.map(String::from).to_vec(),
-        rows,
-    })];
+    let mut columns =
+        ["$d$", "$N$", "to its limit", "to the infinite limit", "risk"].map(String::from).to_vec();
+    let mut caption =
+        "Where the flows end: distances to the own closed-form limit and to that of the infinite prompt \
+                       ($N = \\infty$, softmax and linear attention alike), and the risk. Exact."
+            .to_string();
+    if let Some(Cell::Integer(dimension)) = take_constant(&mut columns, &mut rows, "$d$") {
+        caption.push_str(&format!(" $d = {dimension}$."));
+    }
+    let mut evidence = vec![Block::Table(DataTable { id: "ends".to_string(), caption, columns, rows })];
     for dimension in regression::dimensions(&records) {
         evidence.push(Block::Figure(Figure {
-            id: format!("transfer-{dimension}"),
+            id: format!("against-time-{dimension}"),
             title: format!("Distance to the closed-form limit during training, $d = {dimension}$"),
-            caption: "Exact; flows end where their gradient is below 1e-10.".to_string(),
+            caption: "Exact; flows end where their gradient is below $10^{-10}$. The band is the error of the integration."
+                .to_string(),
             x: time_axis(),
-            y: Axis { label: "distance to the own limit".to_string(), scale: Scale::Logarithmic },
+            y: Axis { label: "distance to its limit".to_string(), scale: Scale::Logarithmic },
             series: lines(&curves(&records, "distance-to-own-limit", |record| record.dimension == dimension)),
         }));
     }
-    Ok(regression::judged(problems, reason, evidence))
+    Ok(regression::judged(CLAIM.name, problems, reason, evidence))
 }

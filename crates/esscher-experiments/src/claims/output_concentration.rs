@@ -2,7 +2,7 @@
 
 use super::evidence::{Findings, named, short};
 use super::{Claim, Judgement, bound};
-use crate::kinds::concentration::drawing::error_figure;
+use crate::kinds::concentration::drawing::{error_figure, main_panels};
 use crate::kinds::concentration::findings::{Finding, findings};
 use esscher_lab::{Failure, Table};
 use esscher_report::{Block, Verdict};
@@ -40,29 +40,33 @@ pub(super) fn judge_quantities(
 ) -> Result<Judgement, Failure> {
     let found = findings(result)?;
     let mut against = Findings::default();
-    let (mut rows, mut figures) = (Vec::new(), Vec::new());
+    let (mut figures, mut tables) = (Vec::new(), Vec::new());
     let (mut closest, mut exponent, mut engines) = (0.0_f64, f64::INFINITY, (0.0_f64, 0));
     let (mut left_out, mut complete) = (0, true);
     for quantity in quantities {
         let compared = bound::compare(&found, quantity, &mut against)?;
         complete &= compared.tokens > 0 && compared.engines.1 > 0;
-        rows.extend(compared.rows);
+        tables.push(Block::Table(compared.table(quantity)));
         closest = closest.max(compared.closest);
         exponent = exponent.min(compared.smallest_exponent);
         engines = (engines.0.max(compared.engines.0), engines.1 + compared.engines.1);
         left_out += compared.left_out;
         let mine: Vec<&Finding> = found.iter().filter(|one| one.quantity == *quantity).collect();
-        let mut figure = error_figure(&mine, quantity, compared.curves);
-        figure.caption.push_str(" Dashed: the bound with $c_2 = 1/2$ and $c_1$ from $L \\le 100$.");
-        figures.push(Block::Figure(figure));
+        for panel in main_panels(&mine) {
+            let mut figure = error_figure(&mine, quantity, &panel, &compared.curves);
+            figure.caption.push_str(
+                " Dashed, in the colour of what it bounds: the bound with $c_2 = 1/2$ and $c_1$ from $L \\le 100$.",
+            );
+            figures.push(Block::Figure(figure));
+        }
     }
     let (verdict, reason) = if complete {
         let heavy =
             if left_out > 0 { format!(" ({left_out} heavy-tailed means left out)") } else { String::new() };
         against.verdict(format!(
-            "Beyond $L = 100$ every error stays below its bound, at most {} of it; at the longest lengths slope times \
-             $\\sigma^2$ is at least {}, so that $c_2 = 1/2$ is allowed. The engines agree within {} standard errors over \
-             {} comparisons{heavy}.",
+            "Beyond $L = 100$ every error is at most {} of its bound. At the longest lengths $\\sigma^2\\kappa$, with $\\kappa$ \
+             the local slope, is at least {}, so that $c_2 = 1/2$ is allowed. The engines agree within {} standard \
+             errors in {} comparisons{heavy}.",
             short(closest),
             short(exponent),
             short(engines.0),
@@ -73,6 +77,6 @@ pub(super) fn judge_quantities(
         (Verdict::NotMeasurable, reason.to_string())
     };
     let mut evidence = figures;
-    evidence.push(Block::Table(bound::table(rows)));
+    evidence.extend(tables);
     Ok(Judgement { verdict, reason, evidence: named(claim, evidence) })
 }

@@ -2,8 +2,9 @@
 
 use super::evidence::{Findings, named, short};
 use super::{Claim, Judgement};
-use crate::kinds::concentration::drawing::{error_figure, slope_figure, tokens_of};
+use crate::kinds::concentration::drawing::{error_figure, main_panels, slope_figure, tokens_of};
 use crate::kinds::concentration::findings::{EXACT_ENGINE, Finding, SAMPLED_ENGINE, findings, statistic};
+use crate::tabulating::rounded;
 use esscher_core::prompt::rate_exponent;
 use esscher_lab::{Failure, Table};
 use esscher_report::{Axis, Block, Cell, DataTable, Figure, Mark, Point, Scale, Series, Verdict};
@@ -72,16 +73,16 @@ fn judge(result: &Table) -> Result<Judgement, Failure> {
             let near = if theory == 1.0 { NEAR_ONE } else { NEAR };
             against.require(gap <= near, || {
                 format!(
-                    "the slope of {} at L = {} is {}, κ(H) is {}",
+                    "the slope of {} at $L$ = {} is {}, $\\kappa(H)$ is {}",
                     tokens.tokens(),
-                    last.length,
+                    short(last.length as f64),
                     short(slope),
                     short(theory)
                 )
             });
             against.require(gap <= PASSING || gap < (first - theory).abs(), || {
                 format!(
-                    "the slope of {} moves away from κ(H), from {} to {}",
+                    "the slope of {} moves away from $\\kappa(H)$, from {} to {}",
                     tokens.tokens(),
                     short(first),
                     short(slope)
@@ -89,7 +90,7 @@ fn judge(result: &Table) -> Result<Judgement, Failure> {
             });
             let square = tokens.sigma * tokens.sigma;
             against.require(tokens.sigma < 1.0 || (0.5..=1.2).contains(&(slope * square)), || {
-                format!("the slope of {} times σ² is {}", tokens.tokens(), short(slope * square))
+                format!("the slope of {} times $\\sigma^2$ is {}", tokens.tokens(), short(slope * square))
             });
             if let Some((_, _, before)) = exact
                 .iter()
@@ -111,7 +112,7 @@ fn judge(result: &Table) -> Result<Judgement, Failure> {
                 Cell::Text(last.accuracy.clone()),
                 number(first, slopes[0].error),
                 number(slope, last.error),
-                number(theory, None),
+                rounded(theory),
                 number(slope * square, last.error.map(|error| error * square)),
             ]);
         }
@@ -148,37 +149,33 @@ fn judge(result: &Table) -> Result<Judgement, Failure> {
             String::new()
         };
         against.verdict(format!(
-            "The last exact slopes are within {} of $\\kappa(H)$ over {} laws and scales (tolerance 0.05), falling with the \
+            "At the longest lengths the {} exact slopes are within {} of $\\kappa(H)$ (tolerance 0.05) and fall with the \
              scale. The {} fitted rates of bounded tokens are within {} of 1 (tolerance 0.05 plus five standard \
              errors).{doubt}",
-            short(farthest.0),
             exact.len(),
+            short(farthest.0),
             fitted.len(),
             short(farthest.1)
         ))
     };
-    let columns = [
-        "law",
-        "$\\sigma$",
-        "class",
-        "first slope",
-        "last slope or rate",
-        "expected",
-        "slope times $\\sigma^2$",
-    ];
+    let columns =
+        ["law", "$\\sigma$", "class", "first $\\kappa$", "last $\\kappa$", "expected", "$\\sigma^2\\kappa$"];
     let table = DataTable {
         id: "judged".to_string(),
-        caption: "Local slopes at the shortest and longest lengths, fitted rates of simulated laws."
+        caption: "Normal tokens: local slopes $\\kappa$ at the shortest and the longest lengths against \
+                  $\\kappa(H)$. Bounded tokens: the rate fitted to all lengths against 1."
             .to_string(),
         columns: columns.map(str::to_string).to_vec(),
         rows,
     };
-    let evidence = vec![
-        Block::Figure(exponent_figure(&exact, &fitted)?),
-        Block::Figure(error_figure(&mine, "output", Vec::new())),
-        Block::Figure(slope_figure(&mine, "output")),
-        Block::Table(table),
-    ];
+    let mut evidence = vec![Block::Figure(exponent_figure(&exact, &fitted)?)];
+    for panel in main_panels(&mine) {
+        evidence.push(Block::Figure(error_figure(&mine, "output", &panel, &[])));
+        if exact.iter().any(|(law, _, _)| panel.is_of(law)) {
+            evidence.push(Block::Figure(slope_figure(&mine, "output", &panel)));
+        }
+    }
+    evidence.push(Block::Table(table));
     Ok(Judgement { verdict, reason, evidence: named(CLAIM.name, evidence) })
 }
 
@@ -211,13 +208,13 @@ fn exponent_figure(exact: &[(&str, f64, f64)], fitted: &[(&str, f64, f64, f64)])
             let sigma = low + (high - low) * step as f64 / STEPS as f64;
             points.push(Point::new(sigma, rate_exponent(sigma)?));
         }
-        series.push(Series { name: "κ(H) at H = σ".to_string(), mark: Mark::Dashed, colour: 0, points });
+        series.push(Series { name: "κ(H), H = σ".to_string(), mark: Mark::Dashed, colour: 0, points });
     }
     Ok(Figure {
         id: "scale".to_string(),
         title: "The exponent against the scale of the tokens".to_string(),
-        caption: "Dots: local slopes of exact errors at the longest lengths, and fitted rates of simulated ones with one \
-                  standard error. Dashed: $\\kappa(H)$."
+        caption: "Normal tokens: local slopes of exact errors at the longest lengths. Other laws: rates fitted to simulated \
+                  errors, with one standard error. Dashed: $\\kappa(H)$."
             .to_string(),
         x: Axis { label: "scale σ of the tokens".to_string(), scale: Scale::Linear },
         y: Axis { label: "exponent κ of L".to_string(), scale: Scale::Linear },

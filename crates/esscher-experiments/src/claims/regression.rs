@@ -1,11 +1,13 @@
 //! What the judges of the regression claims share.
 
 use super::Judgement;
+use super::evidence::named;
 use crate::kinds::Record;
 use esscher_report::{Block, Verdict};
 
-/// Holds if there are no problems; the reason names them first.
-pub(super) fn judged(problems: Vec<String>, found: String, evidence: Vec<Block>) -> Judgement {
+/// Holds if there are no problems; the reason names them first. Evidence is called after the claim.
+pub(super) fn judged(claim: &str, problems: Vec<String>, found: String, evidence: Vec<Block>) -> Judgement {
+    let evidence = named(claim, evidence);
     if problems.is_empty() {
         Judgement { verdict: Verdict::Holds, reason: found, evidence }
     } else {

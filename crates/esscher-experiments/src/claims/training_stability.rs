@@ -2,7 +2,7 @@
 
 use super::{Claim, Judgement, regression};
 use crate::kinds::{Record, curves, lines, time_axis, trajectories};
-use crate::measured::{figures, length_name};
+use crate::measured::{error_figure, figures, length_name};
 use esscher_core::concentration::{Dependence, LocalSlope, RatePoint, local_slopes};
 use esscher_core::prompt::PromptLength;
 use esscher_lab::{Failure, Table};
@@ -12,13 +12,13 @@ pub(super) const CLAIM: Claim = Claim {
     name: "training-stability",
     title: "Training at finite length follows the infinite prompt",
     statement: "From the same start, the gradient flow at prompt length L stays close to that of the infinite prompt on every \
-                bounded time interval, the closer the longer the prompt.",
+                bounded interval of time, the closer the longer the prompt.",
     formula: r"\|\theta_L(t) - \theta_\infty(t)\| \le g(L)\, t\, e^{\beta t}, \qquad g(L) \to 0",
     citation: "Boursier and Boyer 2025 (arXiv 2512.11784), stability of training.",
     measurement: "In-context linear regression with Gaussian covariates, block form, from the paper's initialisation: the largest \
-                  distance of all parameters over the rows of [0, T], and the largest distance over t, which is g(L) \
-                  with β = 0. Exact risks and gradients at every length; the error is the change of a flow when its steps \
-                  are a hundred times looser.",
+                  distance of all parameters on a grid of [0, T], and the largest distance divided by t, which is g(L) \
+                  with β = 0. Risks and gradients are exact at every length; the error is the change of a flow when its \
+                  integration is a hundred times looser.",
     criterion: "In some dimension one of the two does not fall by more than its error from one length to the next, or its \
                 local rate at the longest lengths is below 0.1, so that it levels off.",
     quick: include_str!("../../../../experiments/training-stability/quick.toml"),
@@ -28,6 +28,9 @@ pub(super) const CLAIM: Claim = Claim {
 
 /// A fall slower than this is called levelling off.
 const LEVELS_OFF: f64 = 0.1;
+
+/// The grey of the palette.
+const GUIDE: usize = 7;
 
 /// The largest of something over a flow, by length.
 struct Fall {
@@ -109,33 +112,39 @@ fn judge(result: &Table) -> Result<Judgement, Failure> {
             let (first, last) = (&fall.points[0], &fall.points[fall.points.len() - 1]);
             let slopes: Vec<String> = fall.slopes.iter().map(|slope| format!("{:.2}", slope.slope)).collect();
             format!(
-                "d = {}: from {} ± {:.0e} at {} to {} ± {:.0e} at {}, local rates {}",
+                "d = {}: {} at {}, {} at {}, local rates {}",
                 fall.dimension,
                 figures(first.value),
-                first.absolute_error,
                 length_name(Some(first.length.get() as i64)),
                 figures(last.value),
-                last.absolute_error,
                 length_name(Some(last.length.get() as i64)),
                 slopes.join(", ")
             )
         })
         .collect();
-    let reason = format!("Largest distance over the interval, exact: {}.", found.join("; "));
+    let errors = distances.iter().flat_map(|fall| fall.points.iter().map(|point| point.absolute_error));
+    let reason = format!(
+        "Largest distance over the interval, exact to {}. {}.",
+        error_figure(errors.fold(0.0, f64::max)),
+        found.join("; ")
+    );
     let mut evidence =
         vec![Block::Table(table(&distances, &bounds)), Block::Figure(against_length(&distances))];
     for fall in &distances {
         let dimension = fall.dimension;
         evidence.push(Block::Figure(Figure {
-            id: format!("stability-in-time-{dimension}"),
+            id: format!("against-time-{dimension}"),
             title: format!("Distance to the infinite flow, $d = {dimension}$"),
-            caption: "Exact; errors are below the width of the lines.".to_string(),
+            caption:
+                "Exact. The band is the error of the integration; where it widens, at early times and long \
+                      prompts, the distance is below that error and not resolved."
+                    .to_string(),
             x: time_axis(),
             y: Axis { label: "|θ_L(t) − θ_∞(t)|".to_string(), scale: Scale::Logarithmic },
             series: lines(&curves(&softmax, "distance-to-infinite", |record| record.dimension == dimension)),
         }));
     }
-    Ok(regression::judged(problems, reason, evidence))
+    Ok(regression::judged(CLAIM.name, problems, reason, evidence))
 }
 
 fn table(distances: &[Fall], bounds: &[Fall]) -> DataTable {
@@ -152,22 +161,20 @@ fn table(distances: &[Fall], bounds: &[Fall]) -> DataTable {
                     value: slope.slope,
                     error: Some(slope.standard_error),
                 }),
-                Cell::Text("exact".to_string()),
             ]);
         }
     }
     DataTable {
-        id: "stability".to_string(),
-        caption: "Largest distance between the flows over the interval, largest distance over time, and the local rate since the \
-                  length before."
+        id: "distances".to_string(),
+        caption: "Largest distance between the flows over the interval, largest distance divided by time, and the local \
+                  rate $\\kappa$ of the former since the length before. Exact."
             .to_string(),
-        columns: ["d", "L", "largest distance", "largest distance over t", "local rate", "accuracy"]
-            .map(String::from)
-            .to_vec(),
+        columns: ["$d$", "$L$", "distance", "distance/$t$", "$\\kappa$"].map(String::from).to_vec(),
         rows,
     }
 }
 
+/// Dots for each dimension; 1/L through the last, as far as the length before.
 fn against_length(distances: &[Fall]) -> Figure {
     let mut series = Vec::new();
     for (colour, fall) in distances.iter().enumerate() {
@@ -176,23 +183,22 @@ fn against_length(distances: &[Fall]) -> Figure {
             .iter()
             .map(|point| Point::with_error(point.length.as_f64(), point.value, point.absolute_error))
             .collect();
-        let last = points[points.len() - 1];
-        let guide = points.iter().map(|point| Point::new(point.x, last.y * last.x / point.x)).collect();
+        let guide = points[points.len().saturating_sub(2)..].to_vec();
         series.push(Series { name: format!("d = {}", fall.dimension), mark: Mark::Dots, colour, points });
-        series.push(Series {
-            name: format!("d = {}, slope −1 through the last", fall.dimension),
-            mark: Mark::Dashed,
-            colour,
-            points: guide,
-        });
+        if let [before, last] = guide[..] {
+            let start = Point::new(before.x, last.y * last.x / before.x);
+            let points = vec![start, Point::new(last.x, last.y)];
+            series.push(Series { name: "slope −1".to_string(), mark: Mark::Dashed, colour: GUIDE, points });
+        }
     }
     Figure {
-        id: "stability-in-length".to_string(),
+        id: "against-length".to_string(),
         title: "Largest distance between the flows".to_string(),
-        caption: "Dots: exact. Dashed: 1/L, the rate of the bias at a fixed tilt, through the last dot."
+        caption: "Exact; errors are smaller than the dots. Dashed: the slope of $1/L$, the rate of the bias at a fixed tilt, \
+                  through the last dots."
             .to_string(),
         x: Axis { label: "prompt length L".to_string(), scale: Scale::Logarithmic },
-        y: Axis { label: "sup over [0, T] of |θ_L − θ_∞|".to_string(), scale: Scale::Logarithmic },
+        y: Axis { label: "largest |θ_L(t) − θ_∞(t)|, t ≤ T".to_string(), scale: Scale::Logarithmic },
         series,
     }
 }

@@ -1,8 +1,10 @@
 //! Claim: the same stability for covariates that are sub-Gaussian and not Gaussian.
 
+use super::evidence::named;
 use super::{Claim, Judgement, regression};
 use crate::kinds::{Record, trajectories};
 use crate::measured::{Measured, length_name};
+use crate::tabulating::take_constant;
 use esscher_core::numerics::statistics::Summary;
 use esscher_core::numerics::student;
 use esscher_lab::{Failure, Table};
@@ -11,13 +13,13 @@ use esscher_report::{Axis, Block, Cell, DataTable, Figure, Mark, Point, Scale, S
 pub(super) const CLAIM: Claim = Claim {
     name: "training-stability-sub-gaussian",
     title: "Stability of training beyond Gaussian covariates",
-    statement: "The stability of training holds for sub-Gaussian tokens, not only for Gaussian ones.",
+    statement: "Training is stable in the same sense for sub-Gaussian tokens, not only for Gaussian ones.",
     formula: r"\sup_{t \le T} \|\theta_L(t) - \theta_\infty(t)\| \to 0 \quad (L \to \infty), \qquad \mu \text{ sub-Gaussian}",
     citation: "Boursier and Boyer 2025 (arXiv 2512.11784), stability of training for sub-Gaussian tokens.",
     measurement: "Covariates with independent signs or uniform coordinates; the infinite prompt through the law's tilted mean, finite \
-                  prompts on drawn covariates that all lengths of a draw share. For each draw the rate κ of c L^−κ is \
+                  prompts on drawn covariates that all lengths of a draw share. For each draw the rate $\\kappa$ of $cL^{-\\kappa}$ is \
                   fitted to the largest distances; draws are independent, so Student's interval holds for their mean.",
-    criterion: "The interval of the rate of some law and dimension, of confidence 99.9 % for all of them together, lies below 0.1. If it \
+    criterion: "For some law and dimension the interval of the rate, of confidence 99.9 % for all of them together, lies below 0.1. If it \
                 reaches from 0 to beyond 0.1 nothing is decided. A law whose distances fall at a rate of 0.1 or more \
                 is called refuted with probability at most 0.1 %.",
     quick: include_str!("../../../../experiments/training-stability-sub-gaussian/quick.toml"),
@@ -93,12 +95,12 @@ fn judge(result: &Table) -> Result<Judgement, Failure> {
         .iter()
         .map(|rate| {
             format!(
-                "{}, d = {}: κ = {:.3} ± {:.3} ({} draws)",
+                "{}, d = {}: {:.2} ± {:.2} ({} draws)",
                 rate.covariates, rate.dimension, rate.mean, rate.half_width, rate.draws
             )
         })
         .collect();
-    let found = format!("Rates with joint 99.9 % intervals, sampled: {}.", found.join("; "));
+    let found = format!("Rates κ with joint 99.9 % intervals, sampled: {}.", found.join("; "));
     let evidence = vec![Block::Table(table(&rates)), Block::Figure(figure(&records, &rates))];
     let name = |rate: &Rate| format!("{}, d = {}", rate.covariates, rate.dimension);
     let refuted: Vec<String> = rates
@@ -110,9 +112,10 @@ fn judge(result: &Table) -> Result<Judgement, Failure> {
         rates.iter().filter(|rate| rate.mean - rate.half_width <= 0.0).map(name).collect();
     if refuted.is_empty() && !open.is_empty() {
         let reason = format!("The interval reaches 0 for {}: draw more. {found}", open.join("; "));
+        let evidence = named(CLAIM.name, evidence);
         return Ok(Judgement { verdict: Verdict::NotMeasurable, reason, evidence });
     }
-    Ok(regression::judged(refuted, found, evidence))
+    Ok(regression::judged(CLAIM.name, refuted, found, evidence))
 }
 
 /// The slope of the line through points, if there are two different abscissae.
@@ -126,29 +129,34 @@ fn least_squares_slope(points: &[(f64, f64)]) -> Option<f64> {
 }
 
 fn table(rates: &[Rate]) -> DataTable {
-    DataTable {
-        id: "sub-gaussian-rates".to_string(),
-        caption: "Rate κ of the fall c L^−κ of the largest distance; the error is half of Student's interval, 99.9 % for all rows \
-                  together."
-            .to_string(),
-        columns: ["covariates", "d", "rate κ", "draws", "accuracy"].map(String::from).to_vec(),
-        rows: rates
-            .iter()
-            .map(|rate| {
-                vec![
-                    Cell::Text(rate.covariates.clone()),
-                    Cell::Integer(rate.dimension),
-                    Cell::Number { value: rate.mean, error: Some(rate.half_width) },
-                    Cell::Integer(rate.draws as i64),
-                    Cell::Text("sampled".to_string()),
-                ]
-            })
-            .collect(),
+    let mut rows: Vec<Vec<Cell>> = rates
+        .iter()
+        .map(|rate| {
+            vec![
+                Cell::Text(rate.covariates.clone()),
+                Cell::Integer(rate.dimension),
+                Cell::Number { value: rate.mean, error: Some(rate.half_width) },
+                Cell::Integer(rate.draws as i64),
+            ]
+        })
+        .collect();
+    let mut columns = ["covariates", "$d$", "$\\kappa$", "draws"].map(String::from).to_vec();
+    let mut caption =
+        "Rate of the fall $cL^{-\\kappa}$ of the largest distance, sampled; the error is half of Student's \
+                       interval, 99.9 % for all rows together."
+            .to_string();
+    if let Some(Cell::Integer(draws)) = take_constant(&mut columns, &mut rows, "draws") {
+        caption.push_str(&format!(" From {draws} draws each."));
     }
+    if let Some(Cell::Integer(dimension)) = take_constant(&mut columns, &mut rows, "$d$") {
+        caption.push_str(&format!(" $d = {dimension}$."));
+    }
+    DataTable { id: "rates".to_string(), caption, columns, rows }
 }
 
 fn figure(records: &[Record], rates: &[Rate]) -> Figure {
     let mut series = Vec::new();
+    let mut fit = "fitted rate".to_string();
     for (colour, rate) in rates.iter().enumerate() {
         let mut means: Vec<(f64, Measured)> = records
             .iter()
@@ -167,24 +175,20 @@ fn figure(records: &[Record], rates: &[Rate]) -> Figure {
                 .iter()
                 .map(|point| Point::new(point.x, first.y * (point.x / first.x).powf(-rate.mean)))
                 .collect();
-            series.push(Series { name: name.clone(), mark: Mark::Dots, colour, points });
-            series.push(Series {
-                name: format!("{name}, fitted rate"),
-                mark: Mark::Dashed,
-                colour,
-                points: fitted,
-            });
+            series.push(Series { name, mark: Mark::Dots, colour, points });
+            let name = std::mem::take(&mut fit);
+            series.push(Series { name, mark: Mark::Dashed, colour, points: fitted });
         }
     }
     Figure {
-        id: "sub-gaussian-stability".to_string(),
+        id: "against-length".to_string(),
         title: "Largest distance between the flows, covariates that are not Gaussian".to_string(),
         caption: format!(
-            "Means over draws with one standard error. Dashed: the fitted rate through the mean at {}.",
+            "Sampled: means over draws with one standard error. Dashed: the fall at the fitted rate from the mean at {}.",
             length_name(records.iter().filter_map(|record| record.length).min())
         ),
         x: Axis { label: "prompt length L".to_string(), scale: Scale::Logarithmic },
-        y: Axis { label: "sup over [0, T] of |θ_L − θ_∞|".to_string(), scale: Scale::Logarithmic },
+        y: Axis { label: "largest |θ_L(t) − θ_∞(t)|, t ≤ T".to_string(), scale: Scale::Logarithmic },
         series,
     }
 }

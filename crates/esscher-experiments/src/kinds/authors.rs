@@ -283,13 +283,13 @@ pub(crate) fn records(result: &Table) -> Result<Vec<AuthorsRecord>, TableError> 
 /// Errors at each length.
 pub(crate) fn table(records: &[AuthorsRecord]) -> DataTable {
     let shown = [
-        ("softmax", "test-error", "softmax, tested (sampled)"),
-        ("softmax", "trained-error", "softmax, exact in the tokens (quasi-Monte-Carlo)"),
-        ("softmax", "optimum", "softmax, best block form (exact)"),
-        ("linear", "test-error", "linear, tested (sampled)"),
-        ("linear", "trained-error", "linear, trained (exact)"),
-        ("linear", "optimum", "linear, optimum (exact)"),
-        ("bayes", "optimum", "Bayes (sampled)"),
+        ("softmax", "test-error", "softmax, test"),
+        ("softmax", "trained-error", "softmax, exact"),
+        ("softmax", "optimum", "softmax, best"),
+        ("linear", "test-error", "linear, test"),
+        ("linear", "trained-error", "linear, exact"),
+        ("linear", "optimum", "linear, best"),
+        ("bayes", "optimum", "Bayes"),
     ];
     let mut lengths: Vec<i64> = records.iter().map(|record| record.length).collect();
     lengths.dedup();
@@ -306,11 +306,13 @@ pub(crate) fn table(records: &[AuthorsRecord]) -> DataTable {
             cells
         })
         .collect();
-    let mut columns = vec!["L".to_string()];
+    let mut columns = vec!["$L$".to_string()];
     columns.extend(shown.iter().map(|(_, _, title)| title.to_string()));
     DataTable {
-        id: "authors-errors".to_string(),
-        caption: "Mean squared errors with one standard error, or the bound where a number is exact."
+        id: "errors".to_string(),
+        caption: "Mean squared errors of the trained layer on test prompts (sampled, one standard error), of the same \
+                  layer exactly in the tokens (softmax: quasi-Monte-Carlo; linear: exact), of the best layer (exact; \
+                  softmax: in block form), and of the posterior mean (sampled)."
             .to_string(),
         columns,
         rows,
@@ -333,10 +335,10 @@ pub(crate) fn figure(records: &[AuthorsRecord]) -> Figure {
             .collect(),
     };
     let mut series = vec![
-        line("softmax, trained", "softmax", "test-error", Mark::Dots, 0),
-        line("softmax, optimum", "softmax", "optimum", Mark::Dashed, 0),
-        line("linear, trained", "linear", "test-error", Mark::Dots, 1),
-        line("linear, optimum", "linear", "optimum", Mark::Dashed, 1),
+        line("softmax", "softmax", "test-error", Mark::Dots, 0),
+        line("optimum", "softmax", "optimum", Mark::Dashed, 0),
+        line("linear", "linear", "test-error", Mark::Dots, 1),
+        line("", "linear", "optimum", Mark::Dashed, 1),
         line("Bayes", "bayes", "optimum", Mark::Line, 2),
     ];
     let lengths = records.iter().map(|record| record.length as f64);
@@ -346,15 +348,16 @@ pub(crate) fn figure(records: &[AuthorsRecord]) -> Figure {
         series.push(Series {
             name: "noise floor".to_string(),
             mark: Mark::Dashed,
-            colour: 3,
+            colour: 7,
             points: vec![Point::new(low, noise), Point::new(high, noise)],
         });
     }
     Figure {
-        id: "authors-errors-figure".to_string(),
+        id: "errors-figure".to_string(),
         title: "Test error of trained layers against prompt length".to_string(),
-        caption: "Dots: trained by SGD, with one standard error of the test. Dashed: exact optimum of each attention \
-                  (softmax: in block form). Line: the posterior mean, sampled."
+        caption: "Dots: trained by SGD, with one standard error of the test. Dashed, in the same colours: the exact optimum \
+                  of each attention (softmax: in block form); in grey: the noise floor. Line: the posterior mean, \
+                  sampled."
             .to_string(),
         x: Axis { label: "prompt length L".to_string(), scale: Scale::Logarithmic },
         y: Axis { label: "mean squared error".to_string(), scale: Scale::Logarithmic },

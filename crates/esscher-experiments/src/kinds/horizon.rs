@@ -252,17 +252,23 @@ pub(crate) fn table(rows: &[HorizonRecord]) -> DataTable {
             number("excess-risk"),
             number("excess-risk-before"),
             number("first-order-horizon"),
-            Cell::Text("exact".to_string()),
         ]);
     }
     DataTable {
         id: "horizons".to_string(),
         caption: "$L(\\varepsilon)$, the excess risk at the limit of the flow there and with one token less, and the \
-                  first-order prediction $\\min_b R_1(b)/\\varepsilon$."
+                  first-order prediction $\\min_b R_1(b)/\\varepsilon$ of $L(\\varepsilon)$. Exact."
             .to_string(),
-        columns: ["d", "ε", "L(ε)", "excess at L(ε)", "excess at L(ε) − 1", "first order", "accuracy"]
-            .map(String::from)
-            .to_vec(),
+        columns: [
+            "$d$",
+            "$\\varepsilon$",
+            "$L(\\varepsilon)$",
+            "excess",
+            "excess before",
+            "first order",
+        ]
+        .map(String::from)
+        .to_vec(),
         rows: lines,
     }
 }
@@ -270,6 +276,7 @@ pub(crate) fn table(rows: &[HorizonRecord]) -> DataTable {
 /// L(ε) over ε, dots, with the first-order prediction dashed.
 pub(crate) fn figure(rows: &[HorizonRecord]) -> Figure {
     let mut series = Vec::new();
+    let mut prediction = "first order".to_string();
     for (colour, dimension) in dimensions(rows).into_iter().enumerate() {
         let points = |quantity: &str| -> Vec<Point> {
             rows.iter()
@@ -284,7 +291,7 @@ pub(crate) fn figure(rows: &[HorizonRecord]) -> Figure {
             points: points("horizon"),
         });
         series.push(Series {
-            name: format!("d = {dimension}, first order"),
+            name: std::mem::take(&mut prediction),
             mark: Mark::Dashed,
             colour,
             points: points("first-order-horizon"),
@@ -293,8 +300,8 @@ pub(crate) fn figure(rows: &[HorizonRecord]) -> Figure {
     Figure {
         id: "horizons-figure".to_string(),
         title: "Prompts that suffice for an excess risk".to_string(),
-        caption: "Dots: exact, a whole number each. Dashed: the first-order coefficient of the risk, smallest along \
-                  the valley of the infinite prompt, over ε."
+        caption: "Dots: exact, a whole number each. Dashed: the first-order prediction $\\min_b R_1(b)/\\varepsilon$, with $R_1$ \
+                  the coefficient of $1/L$ in the risk along the valley of the infinite prompt."
             .to_string(),
         x: Axis { label: "excess risk ε above the noise floor".to_string(), scale: Scale::Logarithmic },
         y: Axis { label: "prompt length L(ε)".to_string(), scale: Scale::Logarithmic },

@@ -3,6 +3,7 @@
 use super::{Kind, Plan};
 use crate::measured::{Measured, NUMBER};
 use crate::reading::square;
+use crate::tabulating::take_constant;
 use esscher_core::layers::{AtCollapse, Flow, FlowOptions, FlowStop, Layer, depth, exact_softmax_flow, flow};
 use esscher_core::measure::Gaussian;
 use esscher_core::numerics::InstructionSet;
@@ -365,7 +366,8 @@ fn section_of(name: &str, records: &[Record], depth: &Depth) -> esscher_report::
         eigen.push(line(format!("eigenvalue {index}"), Mark::Line, curve("eigenvalue", index)));
         let exact = curve("closed-form-eigenvalue", index);
         if !exact.is_empty() {
-            eigen.push(line(format!("eigenvalue {index}, closed form"), Mark::Dashed, exact));
+            let name = if index == 1 { "closed form" } else { "" };
+            eigen.push(line(name.to_string(), Mark::Dashed, exact));
         }
         mean.push(line(format!("mean, entry {index}"), Mark::Line, curve("mean", index)));
     }
@@ -397,7 +399,7 @@ fn section_of(name: &str, records: &[Record], depth: &Depth) -> esscher_report::
         .filter(|record| record.quantity == "eigenvalue" || record.quantity == "mean")
         .map(|record| record.time)
         .fold(f64::NEG_INFINITY, f64::max);
-    let rows = mine
+    let mut rows: Vec<Vec<Cell>> = mine
         .iter()
         .filter(|record| record.time == last || record.index.is_none())
         .map(|record| {
@@ -410,12 +412,12 @@ fn section_of(name: &str, records: &[Record], depth: &Depth) -> esscher_report::
             ]
         })
         .collect();
-    let table = DataTable {
-        id: format!("ends-{name}"),
-        caption: "Where it ended.".to_string(),
-        columns: ["quantity", "index", "time", "value", "accuracy"].map(String::from).to_vec(),
-        rows,
-    };
+    let mut columns = ["quantity", "index", "time", "value", "class"].map(String::from).to_vec();
+    let mut caption = "Where it ended.".to_string();
+    if let Some(Cell::Text(class)) = take_constant(&mut columns, &mut rows, "class") {
+        caption.push_str(&format!(" All: {class}."));
+    }
+    let table = DataTable { id: format!("ends-{name}"), caption, columns, rows };
     esscher_report::Section {
         id: format!("layers-{name}"),
         title: format!("Residual {name} attention"),

@@ -290,7 +290,8 @@ pub(crate) fn gain_figure(result: &Table) -> Result<Figure, Failure> {
     Ok(Figure {
         id: "linearity-gain".to_string(),
         title: "Output over the linear map".to_string(),
-        caption: "The part of $T(z) - Vm$ along $VGUz$, relative to it, averaged over directions; exact."
+        caption: "The part of $T(z) - Vm$ along $VGUz$, relative to it, averaged over directions. Exact. $m$ and $G$ are the \
+                  mean and the covariance of the tokens."
             .to_string(),
         x: Axis { label: "size of the query |z|".to_string(), scale: Scale::Logarithmic },
         y: Axis { label: "gain".to_string(), scale: Scale::Linear },
@@ -301,21 +302,22 @@ pub(crate) fn gain_figure(result: &Table) -> Result<Figure, Failure> {
 /// The deviation against the size of the query, with the residual of the best affine map dashed.
 pub(crate) fn deviation_figure(result: &Table) -> Result<Figure, Failure> {
     let mut series = Vec::new();
+    let mut best = "best affine map".to_string();
     for (colour, law) in laws(result)?.into_iter().enumerate() {
-        for (statistic, mark, name) in [
-            (statistic::DEVIATION, Mark::Line, law.to_string()),
-            (statistic::RESIDUAL, Mark::Dashed, format!("{law}: best affine map")),
-        ] {
+        let residuals = (statistic::RESIDUAL, Mark::Dashed, std::mem::take(&mut best));
+        for (statistic, mark, name) in [(statistic::DEVIATION, Mark::Line, law.to_string()), residuals] {
             let points = points_of(result, law, statistic)?;
-            let points = points.iter().map(|point| Point::new(point.0, point.1)).collect();
-            series.push(Series { name, mark, colour, points });
+            let points: Vec<Point> = points.iter().map(|point| Point::new(point.0, point.1)).collect();
+            if !points.is_empty() {
+                series.push(Series { name, mark, colour, points });
+            }
         }
     }
     Ok(Figure {
         id: "linearity-deviation".to_string(),
         title: "Distance from linear".to_string(),
-        caption: "Lines: the largest distance of $T(z)$ from $Vm + VGUz$, relative to $|VGUz|$. Dashed: what the best \
-                  affine map leaves unexplained. Rounding is near $10^{-16}$."
+        caption: "Lines: the largest distance of $T(z)$ from $Vm + VGUz$, relative to $|VGUz|$. Dashed, in the colour of \
+                  their law: what the best affine map leaves unexplained. Exact; what is near $10^{-15}$ is rounding."
             .to_string(),
         x: Axis { label: "size of the query |z|".to_string(), scale: Scale::Logarithmic },
         y: Axis { label: "relative distance".to_string(), scale: Scale::Logarithmic },
@@ -350,8 +352,10 @@ pub(crate) fn numbers(result: &Table) -> Result<DataTable, Failure> {
     }
     Ok(DataTable {
         id: "linearity-numbers".to_string(),
-        caption: "Exact; errors are bounds on rounding.".to_string(),
-        columns: ["law", "$|z|$", "gain", "deviation", "residual of the best affine map"]
+        caption: "Gain, largest relative deviation from the linear map, and what the best affine map leaves. Exact; \
+                  errors are bounds on rounding."
+            .to_string(),
+        columns: ["law", "$|z|$", "gain", "deviation", "residual"]
             .map(str::to_string)
             .to_vec(),
         rows,

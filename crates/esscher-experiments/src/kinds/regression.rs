@@ -4,6 +4,7 @@
 use super::{Kind, Plan, valley};
 use crate::measured::{Class, Measured, NUMBER, figures, length_name};
 use crate::reading::{self, COVARIATES, Covariates, InitialScale};
+use crate::tabulating::take_constant;
 use esscher_core::Monitor;
 use esscher_core::measure::Law;
 use esscher_core::numerics::linalg;
@@ -612,17 +613,20 @@ fn summarise(all: &Table) -> Result<Table, Failure> {
     Ok(table)
 }
 
-/// The curves of a quantity over time: exact ones, and means over draws.
+/// The curves of a quantity over time: exact ones, and means over draws. The model is named where there are several.
 pub(crate) fn curves<'a>(
     records: &'a [Record],
     quantity: &str,
     keep: impl Fn(&Record) -> bool,
 ) -> Vec<(String, Vec<&'a Record>)> {
+    let mut models = records.iter().filter(|record| record.length.is_some() && keep(record));
+    let first = models.next().map(|record| record.model.as_str());
+    let is_single = models.all(|record| Some(record.model.as_str()) == first);
     let mut found: Vec<(String, Vec<&Record>)> = Vec::new();
     for record in records.iter().filter(|record| {
         record.quantity == quantity && record.draw.is_none() && record.time > 0.0 && keep(record)
     }) {
-        let name = record.curve();
+        let name = if is_single { length_name(record.length) } else { record.curve() };
         match found.iter_mut().find(|(other, _)| *other == name) {
             Some((_, curve)) => curve.push(record),
             None => found.push((name, vec![record])),
@@ -664,7 +668,7 @@ fn sections(plan: &Regression, result: &Table) -> Result<Vec<esscher_report::Sec
             let range = if scale < spectral.proved_scale() { "inside" } else { "outside" };
             let mut prose = format!(
                 "Gradient flow of one layer in block form $(A, b)$ from $A = \\alpha I/\\sqrt d$, $b = \\alpha$ with \
-                 $\\alpha = {}$, which is {range} the range $\\alpha < {}$ of the paper's theorem. Risks are halved mean \
+                 α = {}, which is {range} the range α < {} of the paper's theorem. Risks are halved mean \
                  squared errors; their floor is {}. ",
                 figures(scale),
                 figures(spectral.proved_scale()),
@@ -719,12 +723,13 @@ fn sections(plan: &Regression, result: &Table) -> Result<Vec<esscher_report::Sec
                  infinite prompt ends.",
             ) {
                 let predicted = curves(&records, "predicted-gain", here);
+                let mut label = "first order".to_string();
                 let theory: Vec<Series> = predicted
                     .iter()
                     .filter_map(|(name, curve)| {
                         let measured = gain.series.iter().find(|series| series.name == *name)?;
                         Some(Series {
-                            name: format!("{name}, theory"),
+                            name: std::mem::take(&mut label),
                             mark: Mark::Dashed,
                             colour: measured.colour,
                             points: curve
@@ -762,10 +767,10 @@ fn capitalised(word: &str) -> String {
 /// Where each flow ended.
 fn ends(id: &str, records: &[Record], here: impl Fn(&Record) -> bool) -> DataTable {
     let shown = [
-        ("final-risk", "final risk"),
-        ("largest-distance-to-infinite", "largest distance to the infinite flow"),
-        ("distance-to-infinite-limit", "distance to its limit at the end"),
-        ("distance-to-own-limit", "distance to the own limit at the end"),
+        ("final-risk", "risk"),
+        ("largest-distance-to-infinite", "from the infinite flow"),
+        ("distance-to-infinite-limit", "from its limit"),
+        ("distance-to-own-limit", "from the own limit"),
     ];
     let mine: Vec<&Record> = records.iter().filter(|record| here(record) && record.draw.is_none()).collect();
     let mut rows: Vec<(String, &Record)> = Vec::new();
@@ -775,7 +780,7 @@ fn ends(id: &str, records: &[Record], here: impl Fn(&Record) -> bool) -> DataTab
             rows.push((name, record));
         }
     }
-    let rows = rows
+    let mut rows: Vec<Vec<Cell>> = rows
         .into_iter()
         .map(|(name, first)| {
             let mut cells = vec![Cell::Text(name.clone())];
@@ -789,13 +794,22 @@ fn ends(id: &str, records: &[Record], here: impl Fn(&Record) -> bool) -> DataTab
             cells
         })
         .collect();
-    let mut columns = vec!["model".to_string()];
+    let mut columns = vec!["flow".to_string()];
     columns.extend(shown.iter().map(|(_, name)| name.to_string()));
-    columns.extend(["accuracy".to_string(), "ending".to_string()]);
-    DataTable {
-        id: format!("ends-{id}"),
-        caption: "Where each flow ended, with errors.".to_string(),
-        columns,
-        rows,
+    columns.extend(["class".to_string(), "ending".to_string()]);
+    let mut caption = "Where each flow ended: risk, largest distance from the flow of the infinite prompt, and distances at the \
+                       end from its limit and from the closed-form limit at the same length."
+        .to_string();
+    for heading in ["class", "ending"] {
+        if let Some(Cell::Text(text)) = take_constant(&mut columns, &mut rows, heading) {
+            caption.push_str(&format!(" All: {text}."));
+        }
     }
+    for (_, heading) in shown {
+        let index = columns.iter().position(|column| column == heading);
+        if index.is_some_and(|index| rows.iter().all(|row| row[index] == Cell::Missing)) {
+            take_constant(&mut columns, &mut rows, heading);
+        }
+    }
+    DataTable { id: format!("ends-{id}"), caption, columns, rows }
 }
