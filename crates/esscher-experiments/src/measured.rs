@@ -30,6 +30,9 @@ impl Class {
     }
 }
 
+/// The grey of the palette, for guides and theory that belong to no curve alone.
+pub(crate) const GREY: usize = 7;
+
 /// A number with its absolute error, none if a single draw does not tell it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Measured {
@@ -121,8 +124,8 @@ pub(crate) fn figures(value: f64) -> String {
     }
 }
 
-/// An error for prose: one figure, rounded up as a bound is.
-pub(crate) fn error_figure(error: f64) -> String {
+/// A bound for prose: one figure, rounded up.
+pub(crate) fn rounded_up(error: f64) -> String {
     if error <= 0.0 || !error.is_finite() {
         return error.to_string();
     }
@@ -157,14 +160,14 @@ fn superscript(character: char) -> char {
 
 #[cfg(test)]
 mod tests {
-    use super::{error_figure, figures, length_name};
+    use super::{figures, length_name, rounded_up};
 
     #[test]
     fn numbers_in_sentences_are_short() {
         let numbers = [0.0, 0.30637, 1.4777, 2449.1, 1.62234e-4, -1e-20, 3e7];
         let written = ["0", "0.306", "1.48", "2449", "1.6·10⁻⁴", "-10⁻²⁰", "3·10⁷"];
         assert_eq!(numbers.map(figures), written);
-        assert_eq!([2.1e-8, 1e-3, 9.5e-8].map(error_figure), ["3·10⁻⁸", "10⁻³", "10⁻⁷"]);
+        assert_eq!([2.1e-8, 1e-3, 9.5e-8].map(rounded_up), ["3·10⁻⁸", "10⁻³", "10⁻⁷"]);
         let lengths = [None, Some(400), Some(1_000_000), Some(31_623)].map(length_name);
         assert_eq!(lengths, ["infinite prompt", "L = 400", "L = 10⁶", "L = 3.16·10⁴"]);
     }

@@ -383,6 +383,31 @@ fn mistakes_name_their_place() {
 fn verdict(name: &str, result: &Table) -> Verdict {
     let judgement = (claim(name).judge)(result).unwrap();
     println!("{name}: {:?}. {}", judgement.verdict, judgement.reason);
+    // One document holds the evidence of all claims, and a reader tells eight colours apart.
+    let mut ids: Vec<&str> = Vec::new();
+    for block in &judgement.evidence {
+        match block {
+            Block::Figure(figure) => {
+                ids.push(&figure.id);
+                let mut entries: Vec<(&str, usize)> =
+                    figure.series.iter().map(|series| (series.name.as_str(), series.colour)).collect();
+                entries.retain(|(name, _)| !name.is_empty());
+                entries.sort_unstable();
+                entries.dedup();
+                assert!(entries.len() <= 8 && figure.series.iter().all(|series| series.colour < 8));
+            }
+            Block::Table(table) => {
+                ids.push(&table.id);
+                assert!(table.columns.len() <= 7, "{}", table.id);
+            }
+            _ => {}
+        }
+    }
+    assert!(ids.iter().all(|id| id.starts_with(name)), "{ids:?}");
+    let count = ids.len();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), count, "{ids:?}");
     judgement.verdict
 }
 

@@ -42,7 +42,18 @@ fn run(planned: &Planned) -> Table {
 }
 
 fn judged(name: &str, table: &Table) -> Judgement {
-    (claim(name).judge)(table).unwrap()
+    let judgement = (claim(name).judge)(table).unwrap();
+    // One document holds the evidence of all claims.
+    for block in &judgement.evidence {
+        match block {
+            Block::Figure(figure) => assert!(figure.id.starts_with(name), "{}", figure.id),
+            Block::Table(table) => {
+                assert!(table.id.starts_with(name) && table.columns.len() <= 8, "{}", table.id);
+            }
+            _ => {}
+        }
+    }
+    judgement
 }
 
 /// A row as a judge's saboteur sees it: the value of a column.

@@ -13,7 +13,7 @@ pub(super) const CLAIM: Claim = Claim {
     statement: "As one prompt of independent tokens grows, its attention at a query converges almost surely to that of \
                 the infinite prompt, wherever the tilted law has a mean.",
     formula: r"T[\mu_L](z) \xrightarrow[L\to\infty]{\text{a.s.}} T[\mu](z), \qquad \mu_L = \frac1L \sum_{l\le L} \delta_{z_l}",
-    citation: "Boursier & Boyer 2025, arXiv 2512.11784, the large-prompt limit",
+    citation: "Boursier & Boyer 2025, arXiv 2512.11784, the large-prompt limit.",
     measurement: "Single prompts, simulated token by token; all lengths are prefixes of the same tokens. The distance is \
                   the root mean square over four queries of size 1. Compared with the root of its expected square, \
                   exact for normal tokens and mixtures, the $1/L$ asymptote for bounded ones. Control: normal tokens of \

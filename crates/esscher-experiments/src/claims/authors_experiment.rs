@@ -12,7 +12,7 @@ pub(super) const CLAIM: Claim = Claim {
     statement: "Trained by SGD on in-context linear regression, softmax and linear attention both improve with the prompt length, and the \
                 difference of their errors closes.",
     formula: r"\mathrm{MSE}_{\mathrm{softmax}}(L) - \mathrm{MSE}_{\mathrm{linear}}(L) \to 0, \qquad \mathrm{MSE}(L) \downarrow s^2 = 0.1",
-    citation: "Boursier and Boyer 2025 (arXiv 2512.11784), experiments.",
+    citation: "Boursier & Boyer 2025, arXiv 2512.11784, the experiments.",
     measurement: "Their setting (d = 5, separate Q, K, V, O, noise 0.1, batches of 128 fresh prompts, SGD on the mean squared error), with a test on fresh \
                   prompts; beside it the exact optimum of each attention and the posterior mean. The small form takes a \
                   hundredth of the steps at a hundred times the rate.",
@@ -101,8 +101,8 @@ fn judge(result: &Table) -> Result<Judgement, Failure> {
     );
     if !unfinished.is_empty() {
         reason += &format!(
-            " SGD has not arrived at the optimum of its attention, to a tenth, for {}.",
-            unfinished.join("; ")
+            " SGD is still more than a tenth above the optimum of its attention for {}.",
+            unfinished.join(" and ")
         );
     }
     let evidence = vec![Block::Figure(authors_figure(&records)), Block::Table(authors_table(&records))];

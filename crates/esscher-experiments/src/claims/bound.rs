@@ -198,7 +198,7 @@ impl Compared<'_> {
         let classes: Vec<String> = groups
             .iter()
             .map(|(class, length, laws)| {
-                format!("{} are {class}, to $L$ = {}", laws.join(", "), short(*length as f64))
+                format!("`{}` {class}, to $L$ = {}", laws.join("`, `"), short(*length as f64))
             })
             .collect();
         DataTable {

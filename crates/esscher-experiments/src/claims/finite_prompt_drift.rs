@@ -2,7 +2,7 @@
 
 use super::{Claim, Judgement, regression};
 use crate::kinds::{Record, curves, lines, time_axis, trajectories};
-use crate::measured::{Measured, error_figure, figures, length_name};
+use crate::measured::{GREY, Measured, figures, length_name, rounded_up};
 use esscher_lab::{Failure, Table};
 use esscher_report::{Axis, Block, Cell, DataTable, Figure, Mark, Point, Scale, Series};
 
@@ -88,13 +88,13 @@ fn judge(result: &Table) -> Result<Judgement, Failure> {
              risk at the end falls from {} to {}",
             length_name(Some(last.length)),
             figures(last.distance.value),
-            error_figure(last.distance.error()),
+            rounded_up(last.distance.error()),
             length_name(Some(first.length)),
             figures(first.distance.value),
             figures(last.gain.value),
             figures(last.best_gain),
             figures(last.half_time),
-            error_figure(error),
+            rounded_up(error),
             figures(first.excess.value),
             figures(last.excess.value)
         ));
@@ -193,36 +193,31 @@ fn distances(dimension: i64, records: &[Record]) -> Figure {
     }
 }
 
-/// b over t/L, where lengths fall on one another.
+/// b over t/L, where lengths fall on one another, and the first-order drift, which is one curve there.
 fn gains(dimension: i64, records: &[Record]) -> Figure {
-    let scaled = |quantity: &str, mark: Mark| -> Vec<Series> {
+    let scaled = |quantity: &str| -> Vec<(String, Vec<Point>)> {
+        let point =
+            |record: &&Record| Some(Point::new(record.time / record.length? as f64, record.number.value));
         curves(records, quantity, |record| record.dimension == dimension)
-            .iter()
-            .enumerate()
-            .map(|(colour, (name, curve))| Series {
-                name: match mark {
-                    Mark::Dashed if colour > 0 => String::new(),
-                    Mark::Dashed => "first order".to_string(),
-                    _ => name.clone(),
-                },
-                mark,
-                colour,
-                points: curve
-                    .iter()
-                    .filter_map(|record| Some((record.length? as f64, record)))
-                    .map(|(length, record)| Point::new(record.time / length, record.number.value))
-                    .collect(),
-            })
+            .into_iter()
+            .map(|(name, curve)| (name, curve.iter().filter_map(point).collect()))
             .collect()
     };
-    let mut series = scaled("gain", Mark::Line);
-    series.extend(scaled("predicted-gain", Mark::Dashed));
+    let mut series: Vec<Series> = scaled("gain")
+        .into_iter()
+        .enumerate()
+        .map(|(colour, (name, points))| Series { name, mark: Mark::Line, colour, points })
+        .collect();
+    let mut points: Vec<Point> =
+        scaled("predicted-gain").into_iter().flat_map(|(_, points)| points).collect();
+    points.sort_by(|a, b| a.x.total_cmp(&b.x));
+    series.push(Series { name: "first order".to_string(), mark: Mark::Dashed, colour: GREY, points });
     Figure {
         id: format!("gain-{dimension}"),
         title: format!("The gain b in units of the length, $d = {dimension}$"),
         caption:
-            "Lines: exact flows. Dashed, in their colours: the first-order drift from the infinite limit, which they \
-                  approach as $L$ grows."
+            "Lines: exact flows. Dashed: the first-order drift from the infinite limit, the same for all lengths, which \
+                  they approach as $L$ grows."
                 .to_string(),
         x: Axis { label: "training time over length, t/L".to_string(), scale: Scale::Logarithmic },
         y: Axis { label: "gain b".to_string(), scale: Scale::Linear },

@@ -10,9 +10,10 @@ pub(super) const CLAIM: Claim = Claim {
     name: "gaussian-lemma",
     title: "Normal tokens make softmax attention linear",
     statement: "For Gaussian tokens, softmax attention on the infinite prompt is an affine map of the query, and for \
-                centred tokens it is linear attention. This is special to Gaussians: other laws select or saturate.",
+                centred tokens it is linear attention. This is special to Gaussians: \
+                mixtures select a component, bounded laws saturate.",
     formula: r"\mu = \mathcal N(m, \Gamma) \implies T[\mu](z) = V\nabla\Lambda_\mu(Uz) = Vm + V\Gamma U z",
-    citation: "Boursier & Boyer 2025, arXiv 2512.11784, the lemma on Gaussian tokens",
+    citation: "Boursier & Boyer 2025, arXiv 2512.11784, the lemma on Gaussian tokens.",
     measurement: "The tilted mean in closed form at queries of many directions and sizes, against the affine map of the \
                   tokens' mean and covariance, and against the best affine map over all queries up to that size. \
                   Controls: random signs, cube, sphere, two normals.",
@@ -68,9 +69,10 @@ fn judge(result: &Table) -> Result<Judgement, Failure> {
     let (verdict, reason) = match least {
         Some((residual, law)) if normals > 0 => findings.verdict(format!(
             "Normal tokens are linear to {} (tolerance $10^{{-12}}$) at every query up to $|z| = {queries}$; the best \
-             affine map leaves at least {} of every control ({law} the least).",
+             affine map leaves at least {} of every control (least: {}).",
             short(largest),
-            short(*residual)
+            short(*residual),
+            law.replace(CONTROL, "").trim()
         )),
         _ => (Verdict::NotMeasurable, "The result has no normal law or no control.".to_string()),
     };

@@ -12,7 +12,7 @@ pub(super) const CLAIM: Claim = Claim {
                 polynomial rate as the output, with higher powers of the parameter and of the logarithm for the score \
                 matrix.",
     formula: r"\mathbb E\,\|\partial_V T[\mu_L]-\partial_V T[\mu]\|^2_{L^2(\nu)} \le c_1\sigma^6\frac{\ln L}{L^{c_2/\sigma^2}}, \qquad \mathbb E\,\|\partial_U T[\mu_L]-\partial_U T[\mu]\|^2_{L^2(\nu)} \le c_1\sigma^{12}\frac{(\ln L)^2}{L^{c_2/\sigma^2}}",
-    citation: "Boursier & Boyer 2025, arXiv 2512.11784, the proposition on the concentration of gradients",
+    citation: "Boursier & Boyer 2025, arXiv 2512.11784, the proposition on the concentration of gradients.",
     measurement: "As for the output, with the squared Frobenius norms of both gradients: normal tokens by exact integrals \
                   up to $10^{12}$ tokens and by simulation at short lengths, bounded tokens by simulation. The bounds have \
                   $c_2 = 1/2$ and a $c_1$ for every law and gradient, taken from its errors at $L \\le 100$.",

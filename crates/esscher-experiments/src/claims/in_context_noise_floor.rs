@@ -2,7 +2,7 @@
 
 use super::{Claim, Judgement, regression};
 use crate::kinds::{HorizonRecord, horizon_figure, horizon_table, horizons};
-use crate::measured::{error_figure, figures};
+use crate::measured::{figures, rounded_up};
 use esscher_lab::{Failure, Table};
 use esscher_report::Block;
 
@@ -12,7 +12,7 @@ pub(super) const CLAIM: Claim = Claim {
     statement: "For every ε there is a length L(ε) such that gradient flow from a proper initialisation, at any length from there on, \
                 ends with a risk at most ε above the noise floor, the risk of the best predictor on the infinite prompt.",
     formula: r"\forall \varepsilon > 0\ \exists L(\varepsilon):\quad \lim_{t \to \infty} R_L(U_L(t), V_L(t)) \le R^* + \varepsilon \quad \text{for all } L \ge L(\varepsilon)",
-    citation: "Boursier and Boyer 2025 (arXiv 2512.11784), in-context linear regression.",
+    citation: "Boursier & Boyer 2025, arXiv 2512.11784, in-context linear regression.",
     measurement: "The flow at finite length is followed until it stands still, with exact risks; L(ε), the smallest length whose limit \
                   is good enough, is found by bisection; the flow is followed again at multiples of it. Beside it the \
                   first-order prediction: the smallest coefficient of 1/L in the risk along the valley of the infinite \
@@ -41,7 +41,7 @@ fn judge(result: &Table) -> Result<Judgement, Failure> {
                 problems.push(format!(
                     "d = {dimension}, ε = {excess}: the excess{at} is {} ± {}",
                     figures(row.number.value),
-                    error_figure(row.number.error())
+                    rounded_up(row.number.error())
                 ));
             }
             "excess-risk-before" if row.number.value + row.number.error() <= *excess => {
@@ -78,7 +78,7 @@ fn judge(result: &Table) -> Result<Judgement, Failure> {
     let reason = format!(
         "Exact, excess risks to {}. {}. The flow was also followed at {beyond} longer lengths. The claim is about all lengths from L(ε) on; \
          those between were not computed.",
-        error_figure(tolerance),
+        rounded_up(tolerance),
         sentences.join("; ")
     );
     let evidence = vec![Block::Table(horizon_table(&rows)), Block::Figure(horizon_figure(&rows))];

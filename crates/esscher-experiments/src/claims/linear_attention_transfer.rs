@@ -2,7 +2,7 @@
 
 use super::{Claim, Judgement, regression};
 use crate::kinds::{Record, curves, lines, time_axis, trajectories};
-use crate::measured::{error_figure, figures, length_name};
+use crate::measured::{figures, length_name, rounded_up};
 use crate::tabulating::take_constant;
 use esscher_lab::{Failure, Table};
 use esscher_report::{Axis, Block, Cell, DataTable, Figure, Scale};
@@ -14,7 +14,7 @@ pub(super) const CLAIM: Claim = Claim {
                 initialisation ends at the closed-form limit, with the risk of the noise floor; linear attention at N examples \
                 ends at the limit of Zhang, Frei and Bartlett, which approaches it as N grows.",
     formula: r"(U^*, V^*) = \left(c^{-1}\begin{pmatrix}\Sigma^{-1} & 0\\ 0 & 0\end{pmatrix},\ c\, e e^\top\right),\quad c = \operatorname{tr}(\Sigma^{-2})^{1/4}; \qquad b_N A_N = \Gamma_N^{-1},\ \Gamma_N = (1 + \tfrac1N)\Sigma + \tfrac{\operatorname{tr}\Sigma + s^2/k}{N} I",
-    citation: "Boursier and Boyer 2025 (arXiv 2512.11784), in-context linear regression; Zhang, Frei and Bartlett 2024.",
+    citation: "Boursier & Boyer 2025, arXiv 2512.11784, in-context linear regression; Zhang, Frei & Bartlett 2024.",
     measurement: "Gradient flows with closed-form risks and gradients until they stand still, against the closed-form limits; \
                   errors are changes when the integration is a hundred times looser.",
     criterion: "A flow ends without standing still or farther than $10^{-6}$ from its closed-form limit, the infinite prompt ends with a risk \
@@ -113,8 +113,8 @@ fn judge(result: &Table) -> Result<Judgement, Failure> {
     let reason = format!(
         "Exact. All {flows} flows, from α in the range of the theorem, were followed until they stood still. They end at most {} from the \
          closed-form limits; the risk of the infinite prompt ends at most {} from the noise floor.",
-        error_figure(worst),
-        error_figure(worst_risk)
+        rounded_up(worst),
+        rounded_up(worst_risk)
     );
     let mut columns =
         ["$d$", "$N$", "to its limit", "to the infinite limit", "risk"].map(String::from).to_vec();

@@ -14,7 +14,7 @@ pub(super) const CLAIM: Claim = Claim {
                 distance between attention on a prompt of L tokens and on the infinite prompt falls at least like a \
                 power of L with exponent of order one over the squared parameter, up to a logarithm.",
     formula: r"\mathbb E\,\|T[\mu_L]-T[\mu]\|^2_{L^2(\nu)} \le c_1\,\sigma^6\,\frac{\ln L}{L^{c_2/\sigma^2}}",
-    citation: "Boursier & Boyer 2025, arXiv 2512.11784, the proposition on the concentration of outputs",
+    citation: "Boursier & Boyer 2025, arXiv 2512.11784, the proposition on the concentration of outputs.",
     measurement: "Normal tokens by exact integrals up to $10^{12}$ tokens and by simulation at short lengths; random \
                   signs, cube and sphere by simulation; queries $\\mathcal N(0, I)$. The bound has $c_2 = 1/2$ and, more \
                   strictly than the claim, a $c_1$ for every law, taken from its errors at $L \\le 100$.",

@@ -4,6 +4,7 @@ use super::evidence::{Findings, named, short};
 use super::{Claim, Judgement};
 use crate::kinds::concentration::drawing::{error_figure, main_panels, slope_figure, tokens_of};
 use crate::kinds::concentration::findings::{EXACT_ENGINE, Finding, SAMPLED_ENGINE, findings, statistic};
+use crate::measured::GREY;
 use crate::tabulating::rounded;
 use esscher_core::prompt::rate_exponent;
 use esscher_lab::{Failure, Table};
@@ -18,7 +19,7 @@ pub(super) const CLAIM: Claim = Claim {
     formula: r"\kappa(H) = \begin{cases} 1 & H^2 \le 1/2 \\ \sqrt{1/H^2 + 1/4} - 1/2 & H^2 > 1/2 \end{cases} \qquad H = \|\Gamma^{1/2} U S^{1/2}\|",
     citation: "The exponent $c_2/\\sigma^2$: Boursier & Boyer 2025, arXiv 2512.11784. The formula for $\\kappa(H)$ and the \
                exponent 1 of bounded tokens are ours, the former a heuristic of large deviations, approached as slowly \
-               as $1/\\ln L$",
+               as $1/\\ln L$.",
     measurement: "Local slopes of the exact output error of normal tokens from $10^3$ to $10^{12}$ tokens against \
                   $\\kappa(H)$, queries $\\mathcal N(0, I)$, so that $H = \\sigma$; at full scale also of normal tokens \
                   mixed with an atom. Fitted rates of simulated errors of random signs, cube and sphere.",
@@ -170,13 +171,27 @@ fn judge(result: &Table) -> Result<Judgement, Failure> {
     };
     let mut evidence = vec![Block::Figure(exponent_figure(&exact, &fitted)?)];
     for panel in main_panels(&mine) {
-        evidence.push(Block::Figure(error_figure(&mine, "output", &panel, &[])));
+        let mut errors = error_figure(&mine, "output", &panel, &[]);
         if exact.iter().any(|(law, _, _)| panel.is_of(law)) {
+            evidence.push(Block::Figure(errors));
             evidence.push(Block::Figure(slope_figure(&mine, "output", &panel)));
+        } else {
+            let guides: Vec<Series> = errors.series.iter().filter_map(guide).collect();
+            errors.series.extend(guides);
+            errors.caption.push_str(" Dashed: the exponent 1, through the last dots.");
+            evidence.push(Block::Figure(errors));
         }
     }
     evidence.push(Block::Table(table));
     Ok(Judgement { verdict, reason, evidence: named(CLAIM.name, evidence) })
+}
+
+/// The line of slope −1 through the last point of a series.
+fn guide(series: &Series) -> Option<Series> {
+    let (first, last) = (series.points.first()?, series.points.last()?);
+    let start = Point::new(first.x, last.y * last.x / first.x);
+    let points = vec![start, Point::new(last.x, last.y)];
+    Some(Series { name: "slope −1".to_string(), mark: Mark::Dashed, colour: GREY, points })
 }
 
 /// Exponents against σ, with κ(σ) and the exponent 1 dashed.

@@ -2,7 +2,7 @@
 
 use super::{Claim, Judgement, regression};
 use crate::kinds::{Record, curves, lines, time_axis, trajectories};
-use crate::measured::{error_figure, figures, length_name};
+use crate::measured::{GREY, figures, length_name, rounded_up};
 use esscher_core::concentration::{Dependence, LocalSlope, RatePoint, local_slopes};
 use esscher_core::prompt::PromptLength;
 use esscher_lab::{Failure, Table};
@@ -14,7 +14,7 @@ pub(super) const CLAIM: Claim = Claim {
     statement: "From the same start, the gradient flow at prompt length L stays close to that of the infinite prompt on every \
                 bounded interval of time, the closer the longer the prompt.",
     formula: r"\|\theta_L(t) - \theta_\infty(t)\| \le g(L)\, t\, e^{\beta t}, \qquad g(L) \to 0",
-    citation: "Boursier and Boyer 2025 (arXiv 2512.11784), stability of training.",
+    citation: "Boursier & Boyer 2025, arXiv 2512.11784, stability of training.",
     measurement: "In-context linear regression with Gaussian covariates, block form, from the paper's initialisation: the largest \
                   distance of all parameters on a grid of [0, T], and the largest distance divided by t, which is g(L) \
                   with β = 0. Risks and gradients are exact at every length; the error is the change of a flow when its \
@@ -28,9 +28,6 @@ pub(super) const CLAIM: Claim = Claim {
 
 /// A fall slower than this is called levelling off.
 const LEVELS_OFF: f64 = 0.1;
-
-/// The grey of the palette.
-const GUIDE: usize = 7;
 
 /// The largest of something over a flow, by length.
 struct Fall {
@@ -125,7 +122,7 @@ fn judge(result: &Table) -> Result<Judgement, Failure> {
     let errors = distances.iter().flat_map(|fall| fall.points.iter().map(|point| point.absolute_error));
     let reason = format!(
         "Largest distance over the interval, exact to {}. {}.",
-        error_figure(errors.fold(0.0, f64::max)),
+        rounded_up(errors.fold(0.0, f64::max)),
         found.join("; ")
     );
     let mut evidence =
@@ -137,7 +134,7 @@ fn judge(result: &Table) -> Result<Judgement, Failure> {
             title: format!("Distance to the infinite flow, $d = {dimension}$"),
             caption:
                 "Exact. The band is the error of the integration; where it widens, at early times and long \
-                      prompts, the distance is below that error and not resolved."
+                      prompts, the distance is not resolved."
                     .to_string(),
             x: time_axis(),
             y: Axis { label: "|θ_L(t) − θ_∞(t)|".to_string(), scale: Scale::Logarithmic },
@@ -176,7 +173,7 @@ fn table(distances: &[Fall], bounds: &[Fall]) -> DataTable {
 
 /// Dots for each dimension; 1/L through the last, as far as the length before.
 fn against_length(distances: &[Fall]) -> Figure {
-    let mut series = Vec::new();
+    let (mut series, mut guides) = (Vec::new(), Vec::new());
     for (colour, fall) in distances.iter().enumerate() {
         let points: Vec<Point> = fall
             .points
@@ -188,9 +185,10 @@ fn against_length(distances: &[Fall]) -> Figure {
         if let [before, last] = guide[..] {
             let start = Point::new(before.x, last.y * last.x / before.x);
             let points = vec![start, Point::new(last.x, last.y)];
-            series.push(Series { name: "slope −1".to_string(), mark: Mark::Dashed, colour: GUIDE, points });
+            guides.push(Series { name: "slope −1".to_string(), mark: Mark::Dashed, colour: GREY, points });
         }
     }
+    series.extend(guides);
     Figure {
         id: "against-length".to_string(),
         title: "Largest distance between the flows".to_string(),

@@ -15,7 +15,7 @@ pub(super) const CLAIM: Claim = Claim {
     title: "Stability of training beyond Gaussian covariates",
     statement: "Training is stable in the same sense for sub-Gaussian tokens, not only for Gaussian ones.",
     formula: r"\sup_{t \le T} \|\theta_L(t) - \theta_\infty(t)\| \to 0 \quad (L \to \infty), \qquad \mu \text{ sub-Gaussian}",
-    citation: "Boursier and Boyer 2025 (arXiv 2512.11784), stability of training for sub-Gaussian tokens.",
+    citation: "Boursier & Boyer 2025, arXiv 2512.11784, stability of training for sub-Gaussian tokens.",
     measurement: "Covariates with independent signs or uniform coordinates; the infinite prompt through the law's tilted mean, finite \
                   prompts on drawn covariates that all lengths of a draw share. For each draw the rate $\\kappa$ of $cL^{-\\kappa}$ is \
                   fitted to the largest distances; draws are independent, so Student's interval holds for their mean.",
@@ -155,7 +155,7 @@ fn table(rates: &[Rate]) -> DataTable {
 }
 
 fn figure(records: &[Record], rates: &[Rate]) -> Figure {
-    let mut series = Vec::new();
+    let (mut series, mut dashed) = (Vec::new(), Vec::new());
     let mut fit = "fitted rate".to_string();
     for (colour, rate) in rates.iter().enumerate() {
         let mut means: Vec<(f64, Measured)> = records
@@ -177,9 +177,10 @@ fn figure(records: &[Record], rates: &[Rate]) -> Figure {
                 .collect();
             series.push(Series { name, mark: Mark::Dots, colour, points });
             let name = std::mem::take(&mut fit);
-            series.push(Series { name, mark: Mark::Dashed, colour, points: fitted });
+            dashed.push(Series { name, mark: Mark::Dashed, colour, points: fitted });
         }
     }
+    series.extend(dashed);
     Figure {
         id: "against-length".to_string(),
         title: "Largest distance between the flows, covariates that are not Gaussian".to_string(),

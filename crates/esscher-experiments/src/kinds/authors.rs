@@ -1,7 +1,7 @@
 //! The authors' own experiment: softmax and linear attention trained by SGD at each length, beside what could be had.
 
 use super::{Kind, Plan};
-use crate::measured::{Measured, NUMBER};
+use crate::measured::{GREY, Measured, NUMBER};
 use crate::reading;
 use esscher_core::Monitor;
 use esscher_core::numerics::InstructionSet;
@@ -336,10 +336,10 @@ pub(crate) fn figure(records: &[AuthorsRecord]) -> Figure {
     };
     let mut series = vec![
         line("softmax", "softmax", "test-error", Mark::Dots, 0),
-        line("optimum", "softmax", "optimum", Mark::Dashed, 0),
         line("linear", "linear", "test-error", Mark::Dots, 1),
-        line("", "linear", "optimum", Mark::Dashed, 1),
         line("Bayes", "bayes", "optimum", Mark::Line, 2),
+        line("optimum", "softmax", "optimum", Mark::Dashed, 0),
+        line("", "linear", "optimum", Mark::Dashed, 1),
     ];
     let lengths = records.iter().map(|record| record.length as f64);
     let (low, high) = lengths.fold((f64::INFINITY, 0.0_f64), |(low, high), x| (low.min(x), high.max(x)));
@@ -348,7 +348,7 @@ pub(crate) fn figure(records: &[AuthorsRecord]) -> Figure {
         series.push(Series {
             name: "noise floor".to_string(),
             mark: Mark::Dashed,
-            colour: 7,
+            colour: GREY,
             points: vec![Point::new(low, noise), Point::new(high, noise)],
         });
     }

@@ -275,7 +275,7 @@ pub(crate) fn table(rows: &[HorizonRecord]) -> DataTable {
 
 /// L(ε) over ε, dots, with the first-order prediction dashed.
 pub(crate) fn figure(rows: &[HorizonRecord]) -> Figure {
-    let mut series = Vec::new();
+    let (mut series, mut dashed) = (Vec::new(), Vec::new());
     let mut prediction = "first order".to_string();
     for (colour, dimension) in dimensions(rows).into_iter().enumerate() {
         let points = |quantity: &str| -> Vec<Point> {
@@ -290,13 +290,14 @@ pub(crate) fn figure(rows: &[HorizonRecord]) -> Figure {
             colour,
             points: points("horizon"),
         });
-        series.push(Series {
+        dashed.push(Series {
             name: std::mem::take(&mut prediction),
             mark: Mark::Dashed,
             colour,
             points: points("first-order-horizon"),
         });
     }
+    series.extend(dashed);
     Figure {
         id: "horizons-figure".to_string(),
         title: "Prompts that suffice for an excess risk".to_string(),

@@ -302,14 +302,17 @@ pub(crate) fn gain_figure(result: &Table) -> Result<Figure, Failure> {
 /// The deviation against the size of the query, with the residual of the best affine map dashed.
 pub(crate) fn deviation_figure(result: &Table) -> Result<Figure, Failure> {
     let mut series = Vec::new();
-    let mut best = "best affine map".to_string();
-    for (colour, law) in laws(result)?.into_iter().enumerate() {
-        let residuals = (statistic::RESIDUAL, Mark::Dashed, std::mem::take(&mut best));
-        for (statistic, mark, name) in [(statistic::DEVIATION, Mark::Line, law.to_string()), residuals] {
+    for (statistic, mark) in [(statistic::DEVIATION, Mark::Line), (statistic::RESIDUAL, Mark::Dashed)] {
+        for (colour, law) in laws(result)?.into_iter().enumerate() {
+            let name = match mark {
+                Mark::Dashed if colour > 0 => "",
+                Mark::Dashed => "best affine map",
+                _ => law,
+            };
             let points = points_of(result, law, statistic)?;
             let points: Vec<Point> = points.iter().map(|point| Point::new(point.0, point.1)).collect();
             if !points.is_empty() {
-                series.push(Series { name, mark, colour, points });
+                series.push(Series { name: name.to_string(), mark, colour, points });
             }
         }
     }

@@ -358,7 +358,7 @@ pub(crate) fn figures(paths: &[Paths]) -> Vec<Figure> {
     ] {
         for (part, laws) in group.chunks(MOST_LAWS).enumerate() {
             let more = if part > 0 { format!("-part-{}", part + 1) } else { String::new() };
-            let mut series = Vec::new();
+            let (mut series, mut dashed) = (Vec::new(), Vec::new());
             let mut theory = theory.to_string();
             let point = |&(length, value): &(f64, f64)| Point::new(length, value);
             for (colour, (name, known)) in laws.iter().enumerate() {
@@ -369,9 +369,10 @@ pub(crate) fn figures(paths: &[Paths]) -> Vec<Figure> {
                 if !known.theory.is_empty() {
                     let (name, points) =
                         (std::mem::take(&mut theory), known.theory.iter().map(point).collect());
-                    series.push(Series { name, mark: Mark::Dashed, colour, points });
+                    dashed.push(Series { name, mark: Mark::Dashed, colour, points });
                 }
             }
+            series.extend(dashed);
             figures.push(Figure {
                 id: format!("{id}{more}"),
                 title: "Distance from the infinite prompt along single prompts".to_string(),

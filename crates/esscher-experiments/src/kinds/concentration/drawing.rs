@@ -187,17 +187,15 @@ pub(crate) fn error_figure(
         caption: drawing.caption(),
         x: Axis { label: "prompt length L".to_string(), scale: Scale::Logarithmic },
         y: Axis { label: format!("mean squared {name}"), scale: Scale::Logarithmic },
-        series: drawing.series,
+        series: drawing.series(),
     }
 }
 
-/// Series as they come, one entry in the legend for each colour and for all dashed lines.
+/// Series with one entry in the legend for each colour, and a last one for all dashed lines.
 #[derive(Default)]
 struct Drawing {
-    series: Vec<Series>,
-    has_lines: bool,
-    has_dots: bool,
-    has_dashed: bool,
+    measured: Vec<Series>,
+    dashed: Vec<Series>,
 }
 
 impl Drawing {
@@ -208,25 +206,29 @@ impl Drawing {
             if points.is_empty() {
                 continue;
             }
-            self.has_lines |= mark == Mark::Line;
-            self.has_dots |= mark == Mark::Dots;
-            self.series.push(Series { name: std::mem::take(&mut name), mark, colour, points });
+            self.measured.push(Series { name: std::mem::take(&mut name), mark, colour, points });
         }
     }
 
     fn dashed(&mut self, name: &str, colour: usize, points: Vec<Point>) {
-        let name = if self.has_dashed { String::new() } else { name.to_string() };
-        self.has_dashed = true;
-        self.series.push(Series { name, mark: Mark::Dashed, colour, points });
+        let name = if self.dashed.is_empty() { name.to_string() } else { String::new() };
+        self.dashed.push(Series { name, mark: Mark::Dashed, colour, points });
     }
 
     fn caption(&self) -> String {
-        match (self.has_lines, self.has_dots) {
+        let has = |mark: Mark| self.measured.iter().any(|series| series.mark == mark);
+        match (has(Mark::Line), has(Mark::Dots)) {
             (true, true) => "Lines: exact in the tokens. Dots: simulated, one standard error.",
-            (true, false) => "Exact in the tokens; bands are errors.",
+            (true, false) => {
+                "Exact in the tokens; errors are below the width of the lines unless a band shows them."
+            }
             _ => "Simulated; bars are one standard error.",
         }
         .to_string()
+    }
+
+    fn series(self) -> Vec<Series> {
+        self.measured.into_iter().chain(self.dashed).collect()
     }
 }
 
@@ -260,7 +262,7 @@ pub(crate) fn slope_figure(found: &[&Finding], quantity: &str, panel: &Panel<'_>
         }
     }
     let mut caption = format!("The exponent $\\kappa$ between neighbouring lengths. {}", drawing.caption());
-    if drawing.has_dashed {
+    if !drawing.dashed.is_empty() {
         caption.push_str(
             " Dashed: the limit $\\kappa(H)$ of normal tokens and queries, a heuristic that is approached as slowly as \
              $1/\\ln L$.",
@@ -272,7 +274,7 @@ pub(crate) fn slope_figure(found: &[&Finding], quantity: &str, panel: &Panel<'_>
         caption,
         x: Axis { label: "prompt length L".to_string(), scale: Scale::Logarithmic },
         y: Axis { label: "local slope κ".to_string(), scale: Scale::Linear },
-        series: drawing.series,
+        series: drawing.series(),
     }
 }
 
