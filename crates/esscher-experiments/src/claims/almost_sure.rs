@@ -21,8 +21,9 @@ pub(super) const CLAIM: Claim = Claim {
     criterion: "A prompt that at its longest length is more than five times the expected distance away (a chance below \
                 $6 \\cdot 10^{-7}$ each where the distance is about normal, below $10^{-4}$ for all together); or whose \
                 largest distance over the last decade of lengths is not below half of that over the first (below \
-                $10^{-3}$ together); or a control that comes within 5 % of its limit, which would take a score more \
-                than seven deviations out (below $10^{-5}$).",
+                $10^{-3}$ together). Nothing is decided if the control comes within 5 % of its limit, which would take a \
+                score more than seven deviations out (below $10^{-5}$): the measurement would see convergence where \
+                there is none yet.",
     quick: include_str!("../../../../experiments/almost-sure/quick.toml"),
     full: include_str!("../../../../experiments/almost-sure/full.toml"),
     judge,
@@ -75,7 +76,7 @@ fn judge(result: &Table) -> Result<Judgement, Failure> {
         if is_control {
             controls += 1;
             relative = relative.min(found.relative);
-            findings.require(found.relative >= FROZEN, || {
+            findings.trust(found.relative >= FROZEN, || {
                 format!(
                     "the control {} came within {} of its limit, so the measurement sees convergence where there is \
                      none yet",

@@ -2,10 +2,11 @@
 
 use esscher_report::{Block, Verdict};
 
-/// What a judge has found against a claim.
+/// What a judge has found against a claim, and against the measurement itself.
 #[derive(Debug, Default)]
 pub(super) struct Findings {
     against: Vec<String>,
+    doubts: Vec<String>,
 }
 
 impl Findings {
@@ -16,12 +17,24 @@ impl Findings {
         }
     }
 
-    /// Holds with this reason if nothing was found against it; otherwise fails with what was found.
+    /// Notes what makes the measurement itself doubtful unless the condition holds: it then decides nothing.
+    pub(super) fn trust(&mut self, holds: bool, otherwise: impl FnOnce() -> String) {
+        if !holds {
+            self.doubts.push(otherwise());
+        }
+    }
+
+    /// Holds with this reason if nothing was found; fails with what was found against the claim; decides nothing with what
+    /// was found against the measurement.
     pub(super) fn verdict(self, reason: String) -> (Verdict, String) {
-        let Some(first) = self.against.first() else { return (Verdict::Holds, reason) };
-        let more = self.against.len() - 1;
+        let (verdict, word, found) = match (self.doubts.is_empty(), self.against.is_empty()) {
+            (false, _) => (Verdict::NotMeasurable, "The measurement is in doubt", self.doubts),
+            (true, false) => (Verdict::Fails, "Refuted", self.against),
+            (true, true) => return (Verdict::Holds, reason),
+        };
+        let more = found.len() - 1;
         let rest = if more > 0 { format!(" {more} more such findings.") } else { String::new() };
-        (Verdict::Fails, format!("Contradicted: {first}.{rest}"))
+        (verdict, format!("{word}: {}.{rest}", found[0]))
     }
 }
 

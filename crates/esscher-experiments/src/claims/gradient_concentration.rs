@@ -15,11 +15,11 @@ pub(super) const CLAIM: Claim = Claim {
     citation: "Boursier & Boyer 2025, arXiv 2512.11784, the proposition on the concentration of gradients.",
     measurement: "As for the output, with the squared Frobenius norms of both gradients: normal tokens by exact integrals \
                   up to $10^{12}$ tokens and by simulation at short lengths, bounded tokens by simulation. The bounds have \
-                  $c_2 = 1/2$ and a $c_1$ for every law and gradient, taken from its errors at $L \\le 100$.",
-    criterion: "An error beyond $L = 100$ more than five standard errors above its bound, or a slope at the longest \
-                length more than five standard errors below the bound's. Or the two engines more than five standard \
-                errors apart where both measure (a false alarm in $6 \\cdot 10^{-7}$ of all comparisons if means over \
-                trials are normal; means that rest on few trials are left out).",
+                  $c_2 = 1/2$ and one $c_1$ for each gradient: the least for prompts of up to 100 tokens at the smallest \
+                  $\\sigma$.",
+    criterion: "As for the output: an error at any length and scale more than five standard errors above its bound; or a \
+                slope at the longest length more than five standard errors below the bound's, where the bound falls. \
+                Nothing is decided if the two engines are more than five standard errors apart where both measure.",
     quick: include_str!("../../../../experiments/gradient-concentration/quick.toml"),
     full: include_str!("../../../../experiments/gradient-concentration/full.toml"),
     judge,

@@ -164,7 +164,7 @@ impl Plan for Path {
 
     fn run_unit(&self, unit: usize, monitor: &dyn Monitor) -> Result<Option<Table>, Failure> {
         let per_case = 1 + self.prompts as usize;
-        let case = &self.cases[unit / per_case];
+        let case = self.cases.get(unit / per_case).ok_or_else(|| format!("there is no unit {unit}"))?;
         match unit % per_case {
             0 => self.expected(case, monitor),
             prompt => self.prompt(case, prompt as u64, monitor),

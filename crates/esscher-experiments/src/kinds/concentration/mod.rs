@@ -425,8 +425,17 @@ impl ConcentrationPlan {
             }
             None => local_slopes(points, Dependence::Independent)?,
         };
+        // A slope between means that rest on few trials is no better than they are.
+        let doubtful = |found: &[Finding], length: u64| {
+            let is_it = |one: &&Finding| {
+                one.statistic == statistic::ERROR && one.length == length && one.quantity == blank().quantity
+            };
+            found.iter().rev().find(is_it).and_then(|one| one.note.clone())
+        };
         for slope in slopes {
+            let note = doubtful(found, slope.from.get()).or_else(|| doubtful(found, slope.to.get()));
             found.push(Finding {
+                note,
                 statistic: statistic::SLOPE.to_string(),
                 from_length: Some(slope.from.get()),
                 length: slope.to.get(),
