@@ -685,7 +685,10 @@ fn sections(plan: &Regression, result: &Table) -> Result<Vec<esscher_report::Sec
                 vec![DocumentBlock::Prose(prose), DocumentBlock::Table(ends(&id, &records, here))];
             let figure =
                 |id: String, title: &str, quantity: &str, label: &str, scale: Scale, caption: &str| {
-                    let series = lines(&curves(&records, quantity, here));
+                    // The infinite prompt has no distance to itself.
+                    let of_finite = quantity == "distance-to-infinite";
+                    let keep = |record: &Record| here(record) && (!of_finite || record.length.is_some());
+                    let series = lines(&curves(&records, quantity, keep));
                     (!series.is_empty()).then(|| {
                         DocumentBlock::Figure(Figure {
                             id,
@@ -802,7 +805,8 @@ fn ends(id: &str, records: &[Record], here: impl Fn(&Record) -> bool) -> DataTab
         .to_string();
     for heading in ["class", "ending"] {
         if let Some(Cell::Text(text)) = take_constant(&mut columns, &mut rows, heading) {
-            caption.push_str(&format!(" All: {text}."));
+            let what = if heading == "class" { "Class" } else { "Every flow" };
+            caption.push_str(&format!(" {what}: {text}."));
         }
     }
     for (_, heading) in shown {

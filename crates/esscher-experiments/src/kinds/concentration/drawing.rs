@@ -2,6 +2,7 @@
 
 use super::findings::{EXACT_ENGINE, Finding, SAMPLED_ENGINE, statistic};
 use super::{KIND, QUANTITIES};
+use crate::measured::figures;
 use crate::tabulating::take_constant;
 use esscher_lab::Failure;
 use esscher_report::{Axis, Block, Cell, DataTable, Figure, Mark, Point, Scale, Section, Series};
@@ -285,7 +286,7 @@ fn rate_table(found: &[&Finding], quantity: &str) -> DataTable {
         let plain =
             |value: Option<f64>| value.map_or(Cell::Missing, |value| Cell::Number { value, error: None });
         let interval = one.interval.map(|(lower, upper)| format!("{lower:.3} to {upper:.3}"));
-        let lengths = one.from_length.map(|from| format!("{from} to {}", one.length));
+        let lengths = one.from_length.map(|from| [from, one.length].map(whole).join(" to "));
         rows.push(vec![
             Cell::Text(one.law.clone()),
             plain(Some(one.sigma)),
@@ -301,6 +302,10 @@ fn rate_table(found: &[&Finding], quantity: &str) -> DataTable {
     let caption =
         format!("Fitted rates $\\kappa$ of the {}, with standard errors and intervals.", long_name(quantity));
     shortened(format!("{quantity}-rate"), caption, &columns, rows)
+}
+
+fn whole(length: u64) -> String {
+    if length < 10_000 { length.to_string() } else { figures(length as f64) }
 }
 
 /// The errors at all lengths.
@@ -327,10 +332,17 @@ fn error_table(found: &[&Finding], quantity: &str) -> DataTable {
 /// A table whose constant columns are said in the caption, those without an entry not at all.
 fn shortened(id: String, mut caption: String, columns: &[&str], mut rows: Vec<Vec<Cell>>) -> DataTable {
     let mut columns: Vec<String> = columns.iter().map(|column| column.to_string()).collect();
-    for heading in ["class", "note", "$\\kappa(H)$"] {
+    for (heading, word) in [
+        ("class", "Class"),
+        ("note", "Everywhere"),
+        ("$\\sigma$", "$\\sigma$"),
+        ("$\\kappa(H)$", "$\\kappa(H)$"),
+    ] {
         match take_constant(&mut columns, &mut rows, heading) {
-            Some(Cell::Text(text)) => caption.push_str(&format!(" All: {text}.")),
-            Some(Cell::Number { value, .. }) => caption.push_str(&format!(" {heading} is {value:.3}.")),
+            Some(Cell::Text(text)) => caption.push_str(&format!(" {word}: {text}.")),
+            Some(Cell::Number { value, .. }) => {
+                caption.push_str(&format!(" {word} is {}.", (1e3 * value).round() / 1e3))
+            }
             _ => {}
         }
     }
