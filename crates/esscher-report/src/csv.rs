@@ -54,7 +54,7 @@ pub fn figure(figure: &Figure) -> String {
         let ends = has_intervals.then(|| {
             point.interval.map_or([String::new(), String::new()], |(low, high)| [machine(low), machine(high)])
         });
-        let fields = [series.name.clone(), machine(point.x), machine(point.y)];
+        let fields = [figure.data_name(series), machine(point.x), machine(point.y)];
         line(&mut out, fields.into_iter().chain(ends.into_iter().flatten()));
     }
     out

@@ -75,6 +75,23 @@ pub struct Point {
     pub interval: Option<(f64, f64)>,
 }
 
+impl Figure {
+    /// The name of a series in data files: its own, or for one without a legend entry that of its colour and how it is drawn.
+    pub(crate) fn data_name(&self, series: &Series) -> String {
+        if !series.name.is_empty() {
+            return series.name.clone();
+        }
+        let drawn = match series.mark {
+            Mark::Line => "line",
+            Mark::Dashed => "dashed",
+            Mark::Dots => "dots",
+        };
+        let namesake =
+            self.series.iter().find(|other| other.colour == series.colour && !other.name.is_empty());
+        namesake.map_or(drawn.to_string(), |other| format!("{} ({drawn})", other.name))
+    }
+}
+
 impl Point {
     /// A point without uncertainty.
     pub fn new(x: f64, y: f64) -> Self {

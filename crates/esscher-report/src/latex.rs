@@ -29,7 +29,7 @@ pub fn figure(figure: &Figure) -> String {
     }
     let written = |value: f64| format!("${}$", number(value, None).latex());
     let rows = points().map(|(series, point)| {
-        let mut row = vec![label(&series.name), written(point.x), written(point.y)];
+        let mut row = vec![label(&figure.data_name(series)), written(point.x), written(point.y)];
         if has_intervals {
             let ends =
                 point.interval.map_or_else(Default::default, |(low, high)| [written(low), written(high)]);

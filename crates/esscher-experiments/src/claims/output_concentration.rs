@@ -66,7 +66,7 @@ pub(super) fn judge_quantities(
         let heavy =
             if left_out > 0 { format!(" ({left_out} heavy-tailed means left out)") } else { String::new() };
         against.verdict(format!(
-            "With one $c_1$ every error is at most {} of its bound. At the longest lengths the local slope exceeds that of \
+            "With one $c_1$ every other error is at most {} of its bound. At the longest lengths the local slope exceeds that of \
              the bound by at least {}, in the {falling} of {tokens} cases where the bound falls. The engines agree within {} \
              standard errors in {} comparisons{heavy}.",
             short(closest),
