@@ -28,6 +28,16 @@ pub(crate) fn width(text: &str, size: f64) -> f64 {
     text.chars().map(|character| advance(character).unwrap_or(UNKNOWN_ADVANCE) * size).sum()
 }
 
+/// Text with a box for every character that the font lacks.
+///
+/// The drawing library looks for such characters in other fonts, of which there are none, and panics on some of them.
+pub(crate) fn drawable(text: &str) -> String {
+    let is_known = |character: char| {
+        character.is_ascii() || FACE.as_ref().is_some_and(|face| face.glyph_index(character).is_some())
+    };
+    text.chars().map(|character| if is_known(character) { character } else { '□' }).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -41,5 +51,6 @@ mod tests {
                 .collect::<String>()
         });
         assert_eq!(face.as_deref(), Some(""));
+        assert_eq!(drawable("a σ 𝋀ꟕ_𝕒 ®"), "a σ □□_𝕒 ®");
     }
 }

@@ -33,5 +33,6 @@ pub(crate) fn tree(figure: &Figure) -> Result<Tree, DrawingError> {
     fonts.load_font_data(font::BYTES.to_vec());
     let options =
         Options { fontdb: Arc::new(fonts), font_family: "DejaVu Sans".to_string(), ..Options::default() };
-    Tree::from_str(&svg(figure), &options).map_err(|cause| DrawingError::Svg { reason: cause.to_string() })
+    Tree::from_str(&font::drawable(&svg(figure)), &options)
+        .map_err(|cause| DrawingError::Svg { reason: cause.to_string() })
 }

@@ -70,6 +70,9 @@ fn document_of(words: &str) -> Document {
     }
 }
 
+/// The drawing library once panicked on this.
+const PANICKED: &str = "𝋀ꟕ_𝕒 ®a0\u{fffc}®𑤉𐹠ꬑ\u{a01}0";
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
@@ -97,7 +100,7 @@ proptest! {
     }
 
     #[test]
-    fn every_text_can_be_drawn_and_written(words in hostile()) {
+    fn every_text_can_be_drawn_and_written(words in prop_oneof![hostile(), Just(PANICKED.to_string())]) {
         let document = document_of(&words);
         for block in &document.sections[0].blocks {
             match block {
