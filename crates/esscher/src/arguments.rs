@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 /// A laboratory for softmax attention seen as an operator on measures.
 ///
-/// Attention is the mean of an exponentially tilted token law, T[mu](z) = V grad Lambda_mu(U z). A prompt of L tokens is an
+/// Attention is the mean of an exponentially tilted token law, V grad Lambda(U z) at the query z. A prompt of L tokens is an
 /// empirical measure, an infinite prompt is a distribution; Esscher computes both and the distance between them.
 #[derive(Debug, Parser)]
 #[command(name = "esscher", version, max_term_width = 100, after_long_help = EXIT_CODES)]
