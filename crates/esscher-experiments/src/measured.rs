@@ -91,13 +91,19 @@ impl Measured {
     }
 }
 
-impl From<Estimate> for Measured {
-    fn from(estimate: Estimate) -> Self {
-        let class = match estimate.accuracy {
+impl From<Accuracy> for Class {
+    fn from(accuracy: Accuracy) -> Self {
+        match accuracy {
             Accuracy::Exact { .. } => Class::Exact,
             Accuracy::QuasiMonteCarlo { .. } => Class::QuasiMonteCarlo,
             Accuracy::Sampled { .. } => Class::Sampled,
-        };
+        }
+    }
+}
+
+impl From<Estimate> for Measured {
+    fn from(estimate: Estimate) -> Self {
+        let class = estimate.accuracy.into();
         Measured { value: estimate.value, error: Some(estimate.absolute_error()), class }
     }
 }

@@ -162,8 +162,11 @@ pub(crate) enum Command {
         /// Which
         shell: Shell,
     },
-    /// Print the manual page (roff)
-    Manual,
+    /// Print a manual page (roff), of the program or of one command
+    Manual {
+        /// The command
+        command: Option<String>,
+    },
 }
 
 /// A head and its tokens.

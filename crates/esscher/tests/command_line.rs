@@ -265,6 +265,8 @@ fn help_completions_and_manual_come_from_one_definition() {
     }
     assert!(help.contains("130  interrupted"), "exit codes are told");
     assert!(succeed(place.path(), &["manual"]).contains("esscher\\-reproduce"));
+    assert!(succeed(place.path(), &["manual", "horizon"]).contains("root\\-mean\\-square"));
+    refuse(place.path(), &["manual", "nothing"], 2);
     let (printed, _) = texts(&run(place.path(), &["list", "claims"]));
     assert!(printed.contains("gaussian-lemma"), "{printed}");
 }

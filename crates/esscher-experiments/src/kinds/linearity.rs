@@ -1,7 +1,7 @@
 //! How far softmax attention on the infinite prompt is from a linear map of the query.
 
-use super::estimate::EXACT;
 use super::{Kind, Plan, columns};
+use crate::measured::Class;
 use crate::reading::{self, NamedLaw};
 use esscher_core::attention::{Attention, Softmax};
 use esscher_core::measure::{GaussianComponent, Measure};
@@ -121,7 +121,7 @@ impl Plan for Linearity {
                     radius.into(),
                     value.into(),
                     error.into(),
-                    EXACT.into(),
+                    Class::Exact.name().into(),
                 ])?;
             }
         }

@@ -5,7 +5,6 @@
 mod authors;
 pub(crate) mod columns;
 pub(crate) mod concentration;
-pub(crate) mod estimate;
 mod horizon;
 mod layers;
 pub(crate) mod linearity;

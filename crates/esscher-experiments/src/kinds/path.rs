@@ -1,7 +1,7 @@
 //! One growing prompt: how its attention approaches the limit token by token, prompt by prompt.
 
-use super::estimate::{EXACT, SAMPLED};
 use super::{Kind, Plan, columns};
+use crate::measured::Class;
 use crate::reading::{self, NamedLaw};
 use crate::tabulating::{rounded, take_constant};
 use esscher_core::attention::{Attention, Softmax};
@@ -208,7 +208,7 @@ impl Path {
         let mut table = Table::new(&COLUMNS);
         for (length, square) in self.lengths.iter().zip(found.joint.output.mean()) {
             let mut row = self.start(case, statistic::DISTANCE, Some(prompt), Some(*length));
-            row.extend([square.sqrt().into(), Value::Missing, SAMPLED.into()]);
+            row.extend([square.sqrt().into(), Value::Missing, Class::Sampled.name().into()]);
             table.push(row)?;
         }
         Ok(Some(table))
@@ -223,7 +223,7 @@ impl Path {
             square += linalg::squared_norm(&self.head.attend(case.tokens.as_ref(), query)?) / count;
         }
         let mut row = self.start(case, statistic::LIMIT, None, None);
-        row.extend([square.sqrt().into(), (ROUNDING * square.sqrt()).into(), EXACT.into()]);
+        row.extend([square.sqrt().into(), (ROUNDING * square.sqrt()).into(), Class::Exact.name().into()]);
         table.push(row)?;
         let (name, squares, tolerance) = if case.tokens.as_gaussian_mixture().is_some() {
             let prompt = FinitePrompt::exact(&self.head, case.tokens.as_ref())?;
@@ -256,7 +256,7 @@ impl Path {
         for (length, square) in self.lengths.iter().zip(squares) {
             let value = square.sqrt();
             let mut row = self.start(case, name, None, Some(*length));
-            row.extend([value.into(), (tolerance * value).into(), EXACT.into()]);
+            row.extend([value.into(), (tolerance * value).into(), Class::Exact.name().into()]);
             table.push(row)?;
         }
         Ok(Some(table))

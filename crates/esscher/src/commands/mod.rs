@@ -46,8 +46,23 @@ pub(crate) fn execute(arguments: Arguments) -> Result<Ending, Trouble> {
             write_out(&text)?;
             Ok(Ending::Done)
         }
-        Command::Manual => {
-            let manual = clap_mangen::Man::new(Arguments::command());
+        Command::Manual { command } => {
+            let mut definition = Arguments::command();
+            // Hands the options of all commands down to each.
+            definition.build();
+            let page = match &command {
+                None => definition,
+                Some(name) => match definition.find_subcommand(name) {
+                    Some(command) => command.clone(),
+                    None => {
+                        return Err(Trouble::with_hint(
+                            format!("there is no command `{name}`"),
+                            "`esscher --help` names them",
+                        ));
+                    }
+                },
+            };
+            let manual = clap_mangen::Man::new(page);
             let mut text = Vec::new();
             manual.render(&mut text).map_err(|error| Trouble::Other(error.into()))?;
             write_out(&text)?;

@@ -4,7 +4,8 @@ pub(crate) mod drawing;
 pub(crate) mod findings;
 mod states;
 
-use super::{Kind, Plan, estimate};
+use super::{Kind, Plan};
+use crate::measured::{Class, Measured};
 use crate::reading;
 use esscher_core::concentration::{
     Concentration, Dependence, Engine, Quantity, RatePoint, Study, StudyRow, local_slopes, rate_fit,
@@ -323,7 +324,7 @@ impl Case {
                 for &quantity in quantities {
                     for row in &study.rows {
                         let Some(found) = estimate_of(row, quantity) else { continue };
-                        let [value, _, accuracy] = estimate::cells(&found);
+                        let [value, _, accuracy] = Measured::from(found).values();
                         // An average is no better than what is averaged, also where all directions agree.
                         let error = found.absolute_error().max(MomentTable::TOLERANCE * found.value.abs());
                         let length = row.length.get() as i64;
@@ -532,7 +533,7 @@ fn sampled_errors(case: &Case, quantity: Quantity, study: &Study, found: &mut Ve
         found.push(Finding {
             value: Some(estimate.value),
             error: Some(estimate.absolute_error()),
-            accuracy: estimate::class(estimate.accuracy).to_string(),
+            accuracy: Class::from(estimate.accuracy).name().to_string(),
             note,
             ..case.finding(quantity, statistic::ERROR, row.length.get())
         });
