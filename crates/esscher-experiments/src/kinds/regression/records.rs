@@ -4,7 +4,7 @@ use super::Job;
 use crate::measured::{Measured, NUMBER, length_name};
 use esscher_core::numerics::statistics::Summary;
 use esscher_lab::{Column, Failure, Row, Table, TableError, Value};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Columns of the result; what the quantities are is said in `sections`.
 const COLUMNS: [(&str, Column); 9] = [
@@ -136,6 +136,7 @@ pub(super) fn summarise(all: &Table) -> Result<Table, Failure> {
     for record in records.iter().filter(|record| record.draw.is_some()) {
         groups.entry(key(record)).or_default().add(record.number.value);
     }
+    let draws: BTreeSet<i64> = records.iter().filter_map(|record| record.draw).collect();
     let mut table = empty();
     let mut means = Vec::new();
     for record in &mut records {
@@ -144,7 +145,8 @@ pub(super) fn summarise(all: &Table) -> Result<Table, Failure> {
             && let (Some(mean), Some(variance), Some(error)) =
                 (summary.mean(), summary.variance(), summary.standard_error())
         {
-            if record.draw == Some(0) {
+            // A mean over the flows that got so far would say nothing about all of them.
+            if record.draw == draws.first().copied() && summary.count() == draws.len() as u64 {
                 let number = Measured::sampled(mean, error);
                 let ending = format!("mean of {} draws", summary.count());
                 means.push(Record { draw: None, number, ending, ..record.clone() });

@@ -2,7 +2,7 @@
 
 use super::records::Rows;
 use super::{Job, Model, Regression};
-use crate::kinds::valley;
+use crate::kinds::{seeds::part_seed, valley};
 use crate::measured::{Class, Measured};
 use esscher_core::Monitor;
 use esscher_core::measure::Law;
@@ -39,7 +39,7 @@ impl Regression {
             return Ok(None);
         };
         let infinite = SpectralLandscape { task: spectral.clone(), response: Response::infinite() };
-        let times: Vec<f64> = trajectory.rows[1..].iter().map(|row| row.time).collect();
+        let times = self.times_of(&trajectory);
         let beside = if times.is_empty() {
             trajectory.clone()
         } else {
@@ -71,59 +71,79 @@ impl Regression {
         };
         let predicted = match job.length {
             Some(length) if job.model == Model::Softmax && !times.is_empty() => {
-                let scaled: Vec<f64> = times.iter().map(|time| time / length.as_f64()).collect();
+                // As far as the flow moves: far beyond, the drift is a standstill that integrates badly.
+                let moving = trajectory.rows[1..].iter().map(|row| row.time);
+                let scaled: Vec<f64> = moving.map(|time| time / length.as_f64()).collect();
                 valley::drift(&spectral, gain, &scaled, monitor)?
             }
             _ => None,
         };
+        // How far a point of the valley is from the infinite limit.
+        let along_valley = |gain: f64| -> esscher_core::Result<f64> {
+            let point: Vec<f64> = spectral.valley(gain)?.into_iter().chain([gain]).collect();
+            Ok(landscape.distance(&point, &limit))
+        };
 
         let mut rows = Rows::new(job, task.dimension(), scale, &trajectory.ending.to_string());
         let mut largest: Option<(f64, Measured)> = None;
+        let mut beside_infinite = |rows: &mut Rows, time: f64, row: &FlowRow, error: Option<f64>| {
+            let Some(there) = row_at(&beside, time) else { return Ok(()) };
+            let distance = bounded(landscape.distance(&row.parameters, &there.parameters), error);
+            if largest.is_none_or(|(_, found)| distance.value > found.value) {
+                largest = Some((time, distance));
+            }
+            rows.push(time, "distance-to-infinite", distance)
+        };
         for (index, row) in trajectory.rows.iter().enumerate() {
             let other = counterpart(&loose, row, index + 1 == trajectory.rows.len());
-            let step_error = other.map(|other| landscape.distance(&row.parameters, &other.parameters));
+            let step_error = other.map(|other| {
+                landscape.distance(&row.parameters, &other.parameters)
+                    + 1e-12 * landscape.norm(&row.parameters)
+            });
             // Risks are exact to 1e-9 of themselves where the steps are.
-            let risk_error = other.map_or(0.0, |other| (row.risk - other.risk).abs()) + 1e-9 * row.risk.abs();
-            let balance_error = other.map_or(0.0, |other| (row.balance - other.balance).abs()) + 1e-12;
-            let step_error = step_error.unwrap_or(0.0) + 1e-12 * landscape.norm(&row.parameters);
+            let risk_error = other.map(|other| (row.risk - other.risk).abs() + 1e-9 * row.risk.abs());
+            let balance_error = other.map(|other| (row.balance - other.balance).abs() + 1e-12);
             let gain = row.parameters.last().copied().unwrap_or_default();
-            rows.push(row.time, "risk", Measured::exact(row.risk, risk_error))?;
-            rows.push(row.time, "gain", Measured::exact(gain, step_error))?;
-            rows.push(row.time, "balance", Measured::exact(row.balance, balance_error))?;
-            if let Some(there) = parameters_at(&beside, row.time) {
-                let distance = Measured::exact(landscape.distance(&row.parameters, there), step_error);
-                rows.push(row.time, "distance-to-infinite", distance)?;
-                if largest.is_none_or(|(_, found)| distance.value > found.value) {
-                    largest = Some((row.time, distance));
-                }
-            }
+            rows.push(row.time, "risk", bounded(row.risk, risk_error))?;
+            rows.push(row.time, "gain", bounded(gain, step_error))?;
+            rows.push(row.time, "balance", bounded(row.balance, balance_error))?;
+            beside_infinite(&mut rows, row.time, row, step_error)?;
             let distance = landscape.distance(&row.parameters, &limit);
-            rows.push(row.time, "distance-to-infinite-limit", Measured::exact(distance, step_error))?;
+            rows.push(row.time, "distance-to-infinite-limit", bounded(distance, step_error))?;
             if let Some(distance) = own_distance(row)? {
-                rows.push(row.time, "distance-to-own-limit", Measured::exact(distance, step_error))?;
-            }
-            if let Some(predicted) =
-                predicted.as_ref().and_then(|predicted| predicted.get(index.wrapping_sub(1)))
-            {
-                rows.push(row.time, "predicted-gain", Measured::exact(*predicted, 1e-6 * predicted.abs()))?;
+                rows.push(row.time, "distance-to-own-limit", bounded(distance, step_error))?;
             }
         }
+        for (time, gain) in times.iter().zip(predicted.iter().flatten()) {
+            rows.push(*time, "predicted-gain", Measured::exact(*gain, 1e-6 * gain.abs()))?;
+            let distance = along_valley(*gain)?;
+            rows.push(*time, "predicted-distance", Measured::exact(distance, 1e-6 * gain.abs()))?;
+        }
         let last = trajectory.last()?;
-        let end_error = counterpart(&loose, last, true)
-            .map_or(0.0, |other| landscape.distance(&last.parameters, &other.parameters))
-            + 1e-12 * landscape.norm(&last.parameters);
-        if let Some((time, distance)) = largest {
+        let end_error = counterpart(&loose, last, true).map(|other| {
+            landscape.distance(&last.parameters, &other.parameters) + 1e-12 * landscape.norm(&last.parameters)
+        });
+        // Where this flow stands, the other may still move.
+        for time in times.iter().filter(|time| **time > last.time) {
+            beside_infinite(&mut rows, *time, last, end_error)?;
+        }
+        if let Some((time, distance)) = largest
+            && is_followed(&trajectory)
+            && is_followed(&beside)
+        {
             rows.push(time, "largest-distance-to-infinite", distance)?;
         }
         let (_, entries) = last.parameters.split_last().unwrap_or((&0.0, &[]));
         for (index, entry) in entries.iter().take(16).enumerate() {
-            rows.push(last.time, &format!("entry-{}", index + 1), Measured::exact(*entry, end_error))?;
+            rows.push(last.time, &format!("entry-{}", index + 1), bounded(*entry, end_error))?;
         }
         rows.push(last.time, "final-risk", Measured::exact(last.risk, 1e-9 * last.risk.abs() + 1e-12))?;
         rows.push(last.time, "noise-floor", Measured::exact(task.noise_floor(), 0.0))?;
         if job.model == Model::Softmax {
             let (gain, coefficient) = valley::lowest_point(&spectral)?;
             rows.push(last.time, "first-order-gain", Measured::exact(gain, 1e-6 * gain))?;
+            let distance = along_valley(gain)?;
+            rows.push(last.time, "first-order-distance", Measured::exact(distance, 1e-6 * gain))?;
             rows.push(
                 last.time,
                 "first-order-coefficient",
@@ -154,7 +174,7 @@ impl Regression {
         let law: Law = job.covariates.law(task)?;
         // All lengths share their draws, whose queries and prefixes make distances far better known than flows.
         let longest = self.longest.unwrap_or(PromptLength::MIN);
-        let seed = self.seed.wrapping_add(u64::from(draw));
+        let seed = part_seed(self.seed, u64::from(draw));
         let draws = DrawnCovariates::new(law, task.noise(), task.prior_scale(), self.prompts, longest, seed)?;
         let dimension = task.dimension();
         let block = Block::initial(linalg::identity(dimension).as_ref(), scale)?;
@@ -170,12 +190,12 @@ impl Regression {
         else {
             return Ok(None);
         };
-        let times: Vec<f64> = trajectory.rows[1..].iter().map(|row| row.time).collect();
-        let beside = if job.model == Model::Infinite || times.is_empty() {
+        let beside = if job.model == Model::Infinite {
             trajectory.clone()
         } else {
             let infinite = draws.landscape(None)?;
-            let Some(beside) = finished(flow_through(&infinite, &start, &times, &options, monitor)?) else {
+            let Some(beside) = finished(flow_through(&infinite, &start, &self.times, &options, monitor)?)
+            else {
                 return Ok(None);
             };
             beside
@@ -183,22 +203,34 @@ impl Regression {
         let mut rows = Rows::new(job, dimension, scale, &trajectory.ending.to_string());
         let one = |value: f64| Measured { value, error: None, class: Class::Sampled };
         let mut largest = 0.0_f64;
-        for row in &trajectory.rows {
-            rows.push(row.time, "risk", one(row.risk))?;
-            rows.push(row.time, "gain", one(row.parameters.last().copied().unwrap_or_default()))?;
-            rows.push(row.time, "balance", one(row.balance))?;
-            if let Some(there) = parameters_at(&beside, row.time) {
-                let distance = landscape.distance(&row.parameters, there);
-                rows.push(row.time, "distance-to-infinite", one(distance))?;
+        // At the times asked for, where all draws meet; a flow that stands still stays where it stands.
+        for time in std::iter::once(&0.0).chain(&self.times) {
+            let Some(row) = row_at(&trajectory, *time) else { continue };
+            rows.push(*time, "risk", one(row.risk))?;
+            rows.push(*time, "gain", one(row.parameters.last().copied().unwrap_or_default()))?;
+            rows.push(*time, "balance", one(row.balance))?;
+            if let Some(there) = row_at(&beside, *time) {
+                let distance = landscape.distance(&row.parameters, &there.parameters);
+                rows.push(*time, "distance-to-infinite", one(distance))?;
                 largest = largest.max(distance);
             }
         }
-        let last = trajectory.last()?;
-        // At the end asked for, where all draws meet.
         let end = self.times.last().copied().unwrap_or_default();
-        rows.push(end, "largest-distance-to-infinite", one(largest))?;
-        rows.push(end, "final-risk", one(last.risk))?;
+        if is_followed(&trajectory) && is_followed(&beside) {
+            rows.push(end, "largest-distance-to-infinite", one(largest))?;
+        }
+        rows.push(end, "final-risk", one(trajectory.last()?.risk))?;
         Ok(Some(rows.table))
+    }
+
+    /// The times of this flow's rows after the start, and those that were asked for after it stood still.
+    fn times_of(&self, trajectory: &Trajectory) -> Vec<f64> {
+        let mut times: Vec<f64> = trajectory.rows[1..].iter().map(|row| row.time).collect();
+        if matches!(trajectory.ending, FlowEnding::Stationary { .. }) {
+            let end = times.last().copied().unwrap_or(0.0);
+            times.extend(self.times.iter().filter(|time| **time > end));
+        }
+        times
     }
 
     fn options(&self, drifts: bool, factor: f64) -> FlowOptions {
@@ -221,18 +253,27 @@ fn finished(trajectory: Trajectory) -> Option<Trajectory> {
     (!matches!(trajectory.ending, FlowEnding::Stopped { .. })).then_some(trajectory)
 }
 
-/// The row of another integration of the same flow: at the same time, or where both ended.
-fn counterpart<'a>(other: &'a Trajectory, row: &FlowRow, is_last: bool) -> Option<&'a FlowRow> {
-    let same = other.rows.iter().find(|there| there.time == row.time);
-    same.or_else(|| other.rows.last().filter(|_| is_last))
+/// Whether a flow was followed to the last time asked for, or until it stood still.
+fn is_followed(trajectory: &Trajectory) -> bool {
+    matches!(trajectory.ending, FlowEnding::TimeReached | FlowEnding::Stationary { .. })
 }
 
-/// The parameters at this time; after a flow has become stationary, those where it stands.
-fn parameters_at(trajectory: &Trajectory, time: f64) -> Option<&[f64]> {
+/// An exact number, with its error if another integration tells it.
+fn bounded(value: f64, error: Option<f64>) -> Measured {
+    Measured { value, error, class: Class::Exact }
+}
+
+/// The row of another integration of the same flow: at the same time, or where both ended.
+fn counterpart<'a>(other: &'a Trajectory, row: &FlowRow, is_last: bool) -> Option<&'a FlowRow> {
+    row_at(other, row.time).or_else(|| other.rows.last().filter(|_| is_last && is_followed(other)))
+}
+
+/// The row at this time; after a flow has become stationary, that where it stands.
+fn row_at(trajectory: &Trajectory, time: f64) -> Option<&FlowRow> {
     let same = trajectory.rows.iter().find(|row| row.time == time);
     let standing = trajectory
         .rows
         .last()
         .filter(|last| matches!(trajectory.ending, FlowEnding::Stationary { .. }) && time >= last.time);
-    same.or(standing).map(|row| row.parameters.as_slice())
+    same.or(standing)
 }
