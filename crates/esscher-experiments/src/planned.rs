@@ -23,7 +23,7 @@ impl Default for Settings {
 }
 
 /// Larger plans are split into several runs.
-const MOST_UNITS: usize = 100_000;
+pub(crate) const MOST_UNITS: usize = 100_000;
 
 /// An experiment of some kind with everything that determines it.
 pub struct Planned {

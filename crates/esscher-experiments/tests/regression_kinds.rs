@@ -77,6 +77,29 @@ fn doctored(table: &Table, change: impl Fn(Seen<'_>, f64) -> Option<f64>) -> Tab
     made
 }
 
+/// The same table with some entries replaced.
+fn rewritten(table: &Table, change: impl Fn(Seen<'_>, &str) -> Option<Value>) -> Table {
+    let columns: Vec<(&str, _)> = table.columns().iter().map(|(name, kind)| (name.as_str(), *kind)).collect();
+    let mut made = Table::new(&columns);
+    for row in table.rows() {
+        let seen = |column: &str| row.value(column).unwrap().clone();
+        made.push(columns.iter().map(|(name, _)| change(&seen, name).unwrap_or_else(|| seen(name)))).unwrap();
+    }
+    assert_ne!(&made, table, "nothing was rewritten");
+    made
+}
+
+/// The same table without some rows.
+fn without(table: &Table, drop: impl Fn(Seen<'_>) -> bool) -> Table {
+    let columns: Vec<(&str, _)> = table.columns().iter().map(|(name, kind)| (name.as_str(), *kind)).collect();
+    let mut made = Table::new(&columns);
+    for row in table.rows().filter(|row| !drop(&|column| row.value(column).unwrap().clone())) {
+        made.push(columns.iter().map(|(name, _)| row.value(name).unwrap().clone())).unwrap();
+    }
+    assert_ne!(&made, table, "nothing was left out");
+    made
+}
+
 /// The value of the last row of these properties.
 fn last(table: &Table, properties: &[(&str, Value)]) -> f64 {
     let fits = |row: &esscher_lab::Row<'_>| {
@@ -167,6 +190,13 @@ fn impossible_combinations_are_mistakes_that_name_the_key() {
         (format!("{regression}initial_scale = 1\ninitial_fraction = 0.5\n{task}"), "initial_fraction"),
         (format!("{regression}models = [\"linear\"]\n{task}covariates = [\"cube\"]"), "models"),
         (format!("kind = \"regression\"\nlengths = [1e9]\n{task}covariates = [\"cube\"]"), "lengths"),
+        (
+            format!(
+                "kind = \"regression\"\nlengths = {{ from = 10, to = 100, per_decade = 20 }}\n[task]\n\
+                 dimensions = [1, 2, 3, 4, 5, 6, 7, 8]\ncovariates = [\"cube\"]\n[sampling]\ndraws = 1000"
+            ),
+            "lengths",
+        ),
         (format!("{regression}[task]\ndimensions = [2, 2]"), "task.dimensions"),
         (format!("{regression}[task]\ncovariance = \"matrix\"\nmatrix = [[1, 2], [2, 1]]"), "task.matrix"),
         (format!("{regression}{task}strength = 1"), "strength"),
@@ -200,6 +230,12 @@ fn the_horizon_is_the_known_one_and_its_judge_can_fail() {
         let bad = doctored(&table, |row, _| (row("quantity") == Value::from(quantity)).then_some(value));
         assert_eq!(judged(name, &bad).verdict, Verdict::Fails, "{quantity}");
     }
+    // Nothing but the search, or a start that no theorem speaks of, decides nothing.
+    let searched = without(&table, |row| row("quantity") == Value::from("excess-risk-beyond"));
+    let outside = doctored(&table, |row, _| (row("quantity") == Value::from("proved-scale")).then_some(0.59));
+    for table in [searched, outside] {
+        assert_eq!(judged(name, &table).verdict, Verdict::NotMeasurable);
+    }
 }
 
 /// The limit of the infinite flow for Σ = diag(.5, 1, 2), as the theory prints it: half a unit of the last digit.
@@ -229,6 +265,29 @@ fn the_infinite_flow_ends_at_the_printed_limit_and_the_judge_of_limits_can_fail(
                     doctored(&table, |row, _| (row("quantity") == Value::from(quantity)).then_some(value));
                 assert_eq!(judged(name, &bad).verdict, Verdict::Fails, "{quantity}");
             }
+            // Softmax that does not come nearer, and one that comes nearer by a hundredth only.
+            for far in [1.0, 0.99] {
+                let bad = doctored(&table, |row, _| {
+                    let Value::Integer(length) = row("length") else { return None };
+                    let is_distance = row("quantity") == Value::from("distance-to-infinite-limit");
+                    (is_distance && row("model") == Value::from("softmax"))
+                        .then_some(if length == 1_000_000_000 { 0.5 * far } else { 0.5 })
+                });
+                assert_eq!(judged(name, &bad).verdict, Verdict::Fails, "{far}");
+            }
+            for model in ["infinite", "linear", "softmax"] {
+                let missing = without(&table, |row| row("model") == Value::from(model));
+                assert_eq!(judged(name, &missing).verdict, Verdict::NotMeasurable, "{model}");
+            }
+            let outside = doctored(&table, |row, _| {
+                (row("quantity") == Value::from("sufficient-bound")).then_some(0.4)
+            });
+            assert_eq!(judged(name, &outside).verdict, Verdict::NotMeasurable);
+            let moving = rewritten(&table, |row, column| {
+                (column == "ending" && row("model") == Value::from("linear"))
+                    .then(|| Value::from("reached the end time"))
+            });
+            assert_eq!(judged(name, &moving).verdict, Verdict::NotMeasurable);
         }
     }
 }
@@ -255,6 +314,36 @@ fn stability_holds_and_a_distance_that_levels_off_refutes_it() {
     let found = judged(name, &levels);
     assert_eq!(found.verdict, Verdict::Fails);
     assert!(found.reason.contains("levels off"), "{}", found.reason);
+    // A flow that ended early, one beside which the infinite flow ended early, and an error that is not known.
+    let long = |row: Seen<'_>| row("length") == Value::Integer(10_000_000);
+    let early = rewritten(&table, |row, column| {
+        (column == "ending" && long(row)).then(|| Value::from("diverged at time 1"))
+    });
+    let beside =
+        without(&table, |row| long(row) && row("quantity") == Value::from("largest-distance-to-infinite"));
+    let unknown = rewritten(&table, |row, column| {
+        (column == "error" && long(row) && is_distance(row)).then_some(Value::Missing)
+    });
+    for table in [early, beside, unknown] {
+        assert_eq!(judged(name, &table).verdict, Verdict::NotMeasurable);
+    }
+}
+
+/// A flow that stands still before the end is compared with the infinite one as long as that moves.
+#[test]
+fn distances_are_followed_after_a_flow_stands_still() {
+    let text = "kind = \"regression\"\nmodels = [\"softmax\"]\nlengths = [100]\nend_time = 1e6\nrows = 30\n\
+                initial_scale = 0.5\ntolerance = 1e-6\nmethod = \"stiff\"\nstationary = 1e-6\n[task]\ndimensions = [2]\nnoise = 0.1";
+    let table = run(&read(text));
+    let of = |quantity: &str| -> Vec<f64> {
+        table
+            .rows()
+            .filter(|row| row.text("quantity").unwrap() == quantity)
+            .map(|row| row.real("time").unwrap())
+            .collect()
+    };
+    assert!(of("risk").last().unwrap() < &1e6);
+    assert_eq!(of("distance-to-infinite").last(), Some(&1e6));
 }
 
 #[test]
@@ -300,12 +389,41 @@ fn drawn_covariates_have_errors_and_their_judge_holds_fails_and_abstains() {
     assert_eq!(judged(name, &with(0.0, 0.0)).verdict, Verdict::Fails);
     assert_eq!(judged(name, &with(-0.3, 0.005)).verdict, Verdict::Fails);
     assert_eq!(judged(name, &with(0.3, 0.3)).verdict, Verdict::NotMeasurable);
+    // A fall that ends in a plateau has a rate over all lengths; between the last two it has none, or none that is known.
+    let plateau = |jitter: f64| {
+        doctored(&table, |row, _| {
+            let Value::Integer(length) = row("length") else { return None };
+            let draw = if let Value::Integer(draw) = row("draw") { draw as f64 - 1.5 } else { 0.0 };
+            let end = 0.1 * (jitter * draw).exp();
+            let value = if length == 10 {
+                1.0
+            } else if length == 40 {
+                0.1
+            } else {
+                end
+            };
+            (row("quantity") == Value::from("largest-distance-to-infinite")).then_some(value)
+        })
+    };
+    assert_eq!(judged(name, &plateau(0.0)).verdict, Verdict::Fails);
+    assert_eq!(judged(name, &plateau(0.2)).verdict, Verdict::NotMeasurable);
+    // One draw that diverged, and one without a distance.
+    let one = |row: Seen<'_>| row("draw") == Value::Integer(2) && row("length") == Value::Integer(40);
+    let good = with(0.8, 0.005);
+    let diverged = rewritten(&good, |row, column| {
+        (column == "ending" && one(row)).then(|| Value::from("diverged at time 1"))
+    });
+    let missing =
+        without(&good, |row| one(row) && row("quantity") == Value::from("largest-distance-to-infinite"));
+    for table in [diverged, missing] {
+        assert_eq!(judged(name, &table).verdict, Verdict::NotMeasurable);
+    }
 }
 
 #[test]
 fn the_drift_is_found_where_prompts_are_long_and_its_judge_can_fail() {
-    let text = "kind = \"regression\"\nmodels = [\"softmax\"]\nlengths = [1e3, 1e4, 1e5, 1e6]\nend_time = 1e8\n\
-                rows = 80\ninitial_scale = 0.5\nmethod = \"stiff\"\ntolerance = 1e-6\nstationary = 1e-9\n\
+    let text = "kind = \"regression\"\nmodels = [\"softmax\"]\nlengths = [1e5, 1e6, 1e7]\nend_time = 1e9\n\
+                rows = 160\ninitial_scale = 0.5\nmethod = \"stiff\"\ntolerance = 1e-6\nstationary = 1e-10\n\
                 [task]\ndimensions = [6]\nnoise = 0.5";
     let table = run(&read(text));
     let name = "finite-prompt-drift";
@@ -315,15 +433,32 @@ fn the_drift_is_found_where_prompts_are_long_and_its_judge_can_fail() {
     // Were training to end the nearer to the infinite limit the longer the prompt, there would be no drift to claim.
     let stays = doctored(&table, |row, value| {
         let Value::Integer(length) = row("length") else { return None };
-        (row("quantity") == Value::from("distance-to-infinite-limit")).then(|| value * 1e3 / length as f64)
+        (row("quantity") == Value::from("distance-to-infinite-limit")).then(|| value * 1e5 / length as f64)
     });
     assert_eq!(judged(name, &stays).verdict, Verdict::Fails);
-    // Short prompts: the time scale is not yet proportional to L, and the judge says so.
-    let text = text.replace("[1e3, 1e4, 1e5, 1e6]", "[1e3, 3e3, 1e4]");
+    // The same times at a length twice as long: an exponent that leaves 1.
+    let slow = rewritten(&table, |row, column| {
+        (column == "length" && row(column) == Value::Integer(10_000_000))
+            .then_some(Value::Integer(20_000_000))
+    });
+    assert_eq!(judged(name, &slow).verdict, Verdict::Fails);
+    // A first-order drift that is ten times as fast at the longest prompt alone.
+    let fast = rewritten(&table, |row, column| {
+        let Value::Real(time) = row(column) else { return None };
+        (column == "time"
+            && row("quantity") == Value::from("predicted-distance")
+            && row("length") == Value::Integer(10_000_000))
+        .then_some(Value::Real(0.1 * time))
+    });
+    assert_eq!(judged(name, &fast).verdict, Verdict::Fails);
+    let risky = doctored(&table, |row, _| (row("quantity") == Value::from("final-risk")).then_some(1.0));
+    assert_eq!(judged(name, &risky).verdict, Verdict::Fails);
+    // Short prompts: the time scale is not yet proportional to L, which refutes nothing.
+    let text = text.replace("[1e5, 1e6, 1e7]", "[1e3, 3e3, 1e4]").replace("1e9", "1e7");
     let short = judged(name, &run(&read(&text)));
-    assert_eq!(short.verdict, Verdict::Fails, "{}", short.reason);
+    assert_eq!(short.verdict, Verdict::NotMeasurable, "{}", short.reason);
     // Flows that were not followed to their end decide nothing.
-    let text = text.replace("end_time = 1e8", "end_time = 10");
+    let text = text.replace("end_time = 1e7", "end_time = 10");
     assert_eq!(judged(name, &run(&read(&text))).verdict, Verdict::NotMeasurable);
 }
 
@@ -358,19 +493,42 @@ fn the_authors_experiment_in_units_is_that_of_the_core_and_its_judge_can_fail() 
             && row("length") == Value::Integer(length)
             && row("model") == Value::from(model)
     };
-    // Errors that fall, then one fault at a time.
+    // Errors that fall, of trainings that have arrived, then one fault at a time.
     let falling = doctored(&table, |row, _| {
+        let trained = (row("quantity") == Value::from("trained-error")).then_some(0.0);
         [(10, "softmax", 5.0), (10, "linear", 3.0), (40, "softmax", 1.2), (40, "linear", 1.1)]
             .into_iter()
             .find(|(length, model, _)| at(row, *length, model))
             .map(|(_, _, value)| value)
+            .or(trained)
     });
+    let with_errors = |error: f64| {
+        rewritten(&falling, |row, column| {
+            (column == "error" && row("quantity") == Value::from("test-error")).then_some(Value::Real(error))
+        })
+    };
+    let falling = with_errors(0.01);
     let good = judged(name, &falling);
     assert_eq!(good.verdict, Verdict::Holds, "{}", good.reason);
     check_sections(&[claim(name).section(&good)]);
-    for (model, value) in [("softmax", 5.0), ("linear", 3.0), ("softmax", 3.5), ("linear", 0.0)] {
+    // No fall of one, no fall of the other, a difference that grows, a rise.
+    for (model, value) in [("softmax", 5.0), ("linear", 3.0), ("softmax", 3.5), ("linear", 4.0)] {
         let bad = doctored(&falling, |row, _| at(row, 40, model).then_some(value));
         assert_eq!(judged(name, &bad).verdict, Verdict::Fails, "{model} {value}");
+    }
+    let better_than_bayes = doctored(&falling, |row, _| at(row, 40, "linear").then_some(0.0));
+    let not_arrived = doctored(&falling, |row, _| {
+        (row("quantity") == Value::from("trained-error") && row("length") == Value::Integer(40))
+            .then_some(9.0)
+    });
+    let diverged = rewritten(&falling, |row, column| {
+        (column == "ending" && at(row, 40, "linear")).then(|| Value::from("diverged after 9 steps"))
+    });
+    let no_optimum = without(&falling, |row| {
+        row("model") == Value::from("softmax") && row("quantity") == Value::from("optimum")
+    });
+    for table in [better_than_bayes, not_arrived, diverged, no_optimum, with_errors(1.0)] {
+        assert_eq!(judged(name, &table).verdict, Verdict::NotMeasurable);
     }
 }
 

@@ -5,15 +5,23 @@ use super::evidence::named;
 use crate::kinds::Record;
 use esscher_report::{Block, Verdict};
 
-/// Holds if there are no problems; the reason names them first. Evidence is called after the claim.
-pub(super) fn judged(claim: &str, problems: Vec<String>, found: String, evidence: Vec<Block>) -> Judgement {
-    let evidence = named(claim, evidence);
-    if problems.is_empty() {
-        Judgement { verdict: Verdict::Holds, reason: found, evidence }
+/// Fails if there are problems; otherwise nothing is decided if something is open; otherwise holds. The reason names them
+/// first. Evidence is called after the claim.
+pub(super) fn weighed(
+    claim: &str,
+    problems: Vec<String>,
+    open: Vec<String>,
+    found: String,
+    evidence: Vec<Block>,
+) -> Judgement {
+    let (verdict, first) = if !problems.is_empty() {
+        (Verdict::Fails, format!("Refuted: {}. ", problems.join("; ")))
+    } else if !open.is_empty() {
+        (Verdict::NotMeasurable, format!("Not decided by this result: {}. ", open.join("; ")))
     } else {
-        let reason = format!("Refuted: {}. {found}", problems.join("; "));
-        Judgement { verdict: Verdict::Fails, reason, evidence }
-    }
+        (Verdict::Holds, String::new())
+    };
+    Judgement { verdict, reason: first + &found, evidence: named(claim, evidence) }
 }
 
 /// What was computed cannot decide.
@@ -40,4 +48,9 @@ pub(super) fn lengths(records: &[Record], dimension: i64) -> Vec<i64> {
     found.sort_unstable();
     found.dedup();
     found
+}
+
+/// Whether a flow was followed to the end of its interval: until T, or until it stood still.
+pub(super) fn is_followed(ending: &str) -> bool {
+    ending.starts_with("stationary") || ending.starts_with("reached the end time")
 }

@@ -20,7 +20,8 @@ pub(super) const CLAIM: Claim = Claim {
                   with β = 0. Risks and gradients are exact at every length; the error is the change of a flow when its \
                   integration is a hundred times looser.",
     criterion: "In some dimension one of the two does not fall by more than its error from one length to the next, or its \
-                local rate at the longest lengths is below 0.1, so that it levels off.",
+                local rate at the longest lengths is below 0.1, so that it levels off. Nothing is decided if one of the two flows \
+                neither reaches T nor stands still, or if the error of a distance is not known.",
     quick: include_str!("../../../../experiments/training-stability/quick.toml"),
     full: include_str!("../../../../experiments/training-stability/full.toml"),
     judge,
@@ -44,6 +45,25 @@ fn judge(result: &Table) -> Result<Judgement, Failure> {
             record.model == "softmax" && record.draw.is_none() && record.covariates == "gaussian"
         })
         .collect();
+    for record in softmax.iter().filter(|record| record.quantity == "final-risk") {
+        let name = format!("d = {}, {}", record.dimension, length_name(record.length));
+        let mut here = softmax
+            .iter()
+            .filter(|other| (other.dimension, other.length) == (record.dimension, record.length));
+        if !regression::is_followed(&record.ending) {
+            return Ok(regression::undecided(&format!("{name}: {}", record.ending)));
+        }
+        if !here.any(|other| other.quantity == "largest-distance-to-infinite") {
+            return Ok(regression::undecided(&format!("{name}: the infinite flow was not followed to T")));
+        }
+    }
+    if let Some(record) = softmax
+        .iter()
+        .find(|record| record.quantity == "distance-to-infinite" && record.number.error.is_none())
+    {
+        let name = format!("d = {}, {}", record.dimension, length_name(record.length));
+        return Ok(regression::undecided(&format!("{name}: the error of a distance is not known")));
+    }
     let dimensions = regression::dimensions(&softmax);
     let mut problems = Vec::new();
     let (mut distances, mut bounds) = (Vec::new(), Vec::new());
@@ -141,7 +161,7 @@ fn judge(result: &Table) -> Result<Judgement, Failure> {
             series: lines(&curves(&softmax, "distance-to-infinite", |record| record.dimension == dimension)),
         }));
     }
-    Ok(regression::judged(CLAIM.name, problems, reason, evidence))
+    Ok(regression::weighed(CLAIM.name, problems, Vec::new(), reason, evidence))
 }
 
 fn table(distances: &[Fall], bounds: &[Fall]) -> DataTable {
@@ -192,7 +212,7 @@ fn against_length(distances: &[Fall]) -> Figure {
     Figure {
         id: "against-length".to_string(),
         title: "Largest distance between the flows".to_string(),
-        caption: "Exact; errors are smaller than the dots. Dashed: the slope of $1/L$, the rate of the bias at a fixed tilt, \
+        caption: "Exact; bars are the error of the integration, where it can be seen. Dashed: the slope of $1/L$, the rate of the bias at a fixed tilt, \
                   through the last dots."
             .to_string(),
         x: Axis { label: "prompt length L".to_string(), scale: Scale::Logarithmic },

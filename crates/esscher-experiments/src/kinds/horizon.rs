@@ -132,6 +132,8 @@ impl Plan for Horizon {
             "first-order-horizon",
             Measured::exact(coefficient / excess, 1e-9 * coefficient / excess),
         )?;
+        let proved = spectral.proved_scale();
+        push(None, "proved-scale", Measured::exact(proved, 1e-12 * proved))?;
         push(None, "noise-floor", Measured::exact(task.noise_floor(), 0.0))?;
         Ok(Some(table))
     }
@@ -201,6 +203,7 @@ fn empty() -> Table {
 #[derive(Debug, Clone)]
 pub(crate) struct HorizonRecord {
     pub(crate) dimension: i64,
+    pub(crate) initial_scale: f64,
     pub(crate) excess: f64,
     pub(crate) outcome: String,
     pub(crate) length: Option<i64>,
@@ -215,6 +218,7 @@ pub(crate) fn records(result: &Table) -> Result<Vec<HorizonRecord>, TableError> 
         .map(|row| {
             Ok(HorizonRecord {
                 dimension: row.integer("dimension")?,
+                initial_scale: row.real("initial_scale")?,
                 excess: row.real("excess")?,
                 outcome: row.text("outcome")?.to_string(),
                 length: match row.value("length")? {

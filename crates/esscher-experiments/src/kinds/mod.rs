@@ -10,6 +10,7 @@ mod layers;
 pub(crate) mod linearity;
 pub(crate) mod path;
 mod regression;
+mod seeds;
 mod valley;
 
 pub(crate) use authors::{
