@@ -191,10 +191,9 @@ fn impossible_combinations_are_mistakes_that_name_the_key() {
         (format!("{regression}models = [\"linear\"]\n{task}covariates = [\"cube\"]"), "models"),
         (format!("kind = \"regression\"\nlengths = [1e9]\n{task}covariates = [\"cube\"]"), "lengths"),
         (
-            format!(
-                "kind = \"regression\"\nlengths = {{ from = 10, to = 100, per_decade = 20 }}\n[task]\n\
-                 dimensions = [1, 2, 3, 4, 5, 6, 7, 8]\ncovariates = [\"cube\"]\n[sampling]\ndraws = 1000"
-            ),
+            "kind = \"regression\"\nlengths = { from = 10, to = 100, per_decade = 20 }\n[task]\n\
+             dimensions = [1, 2, 3, 4, 5, 6, 7, 8]\ncovariates = [\"cube\"]\n[sampling]\ndraws = 1000"
+                .to_string(),
             "lengths",
         ),
         (format!("{regression}[task]\ndimensions = [2, 2]"), "task.dimensions"),
