@@ -1,6 +1,7 @@
 //! The rows of a result: how they are written, read, and averaged over draws.
 
 use super::Job;
+use crate::kinds::columns;
 use crate::measured::{Measured, NUMBER, length_name};
 use esscher_core::numerics::statistics::Summary;
 use esscher_lab::{Column, Failure, Row, Table, TableError, Value};
@@ -19,9 +20,12 @@ const COLUMNS: [(&str, Column); 9] = [
     ("quantity", Column::Text),
 ];
 
+fn all_columns() -> Vec<(&'static str, Column)> {
+    COLUMNS.iter().chain(&NUMBER).copied().collect()
+}
+
 pub(super) fn empty() -> Table {
-    let columns: Vec<(&str, Column)> = COLUMNS.iter().chain(&NUMBER).copied().collect();
-    Table::new(&columns)
+    Table::new(&all_columns())
 }
 
 /// The table of a unit while it is written.
@@ -67,6 +71,7 @@ pub(crate) struct Record {
 
 /// The rows of a result of this kind.
 pub(crate) fn records(result: &Table) -> Result<Vec<Record>, TableError> {
+    columns::check(result, &all_columns())?;
     let whole = |row: &Row<'_>, column: &str| -> Result<Option<i64>, TableError> {
         match row.value(column)? {
             Value::Missing => Ok(None),
