@@ -1,5 +1,6 @@
 //! One growing prompt: how its attention approaches the limit token by token, prompt by prompt.
 
+use super::seeds::part_seed;
 use super::{Kind, Plan, columns};
 use crate::measured::Class;
 use crate::reading::{self, NamedLaw};
@@ -133,14 +134,6 @@ fn cases(section: &mut Section, laws: &[NamedLaw], sigmas: &[f64]) -> Result<Vec
     Ok(cases)
 }
 
-/// The seed of one prompt: a bijection of 64 bits (the finaliser of SplitMix64), so that prompts differ in all bits.
-fn prompt_seed(seed: u64, prompt: u64) -> u64 {
-    let mut word = seed ^ prompt.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    word ^ (word >> 31)
-}
-
 impl Plan for Path {
     fn unit_count(&self) -> usize {
         self.cases.len().saturating_mul(self.prompts as usize + 1)
@@ -198,7 +191,7 @@ impl Path {
             trials: 1,
             queries: self.queries.len() as u32,
             score_gradient: false,
-            seed: prompt_seed(self.seed, prompt),
+            seed: part_seed(self.seed, prompt),
             precision: self.precision,
             instruction_set: self.instructions,
         };
@@ -429,7 +422,7 @@ mod tests {
     #[test]
     fn prompts_have_different_seeds() {
         let mut seeds: Vec<u64> =
-            (0..100).flat_map(|seed| (1..=100).map(move |prompt| prompt_seed(seed, prompt))).collect();
+            (0..100).flat_map(|seed| (1..=100).map(move |prompt| part_seed(seed, prompt))).collect();
         seeds.sort_unstable();
         seeds.dedup();
         assert_eq!(seeds.len(), 10_000);
@@ -459,7 +452,7 @@ mod tests {
             let found = path.prompt(&case, 3, &Unwatched).unwrap().unwrap();
             // Tokens come from one address of the stream as long as they are at most 1024.
             let mut drawn = vec![0.0; 2 * 1024];
-            tokens.sample(&mut Stream::new(prompt_seed(5, 3), 0, 0), &mut drawn).unwrap();
+            tokens.sample(&mut Stream::new(part_seed(5, 3), 0, 0), &mut drawn).unwrap();
             for (length, row) in lengths.iter().zip(found.rows()) {
                 let prompt = Empirical::from_tokens(2, &drawn[..2 * length.get() as usize]).unwrap();
                 let square: f64 = queries
