@@ -188,3 +188,25 @@ fn every_example_in_the_document_is_read() {
         assert_eq!(planned.kind().name, kind.name, "in the order of the catalogue");
     }
 }
+
+#[test]
+fn small_files_that_ask_for_too_much_are_refused() {
+    let refused = |text: String, said: &str| {
+        let mistake = Planned::read("greedy.toml", &text, Settings::default()).err();
+        let mistake = mistake.unwrap_or_else(|| panic!("{said}: not refused"));
+        assert!(mistake.message.contains(said), "{mistake}");
+    };
+    let path = "kind = \"path\"\nlengths = [10]\nqueries = [[1]]\n";
+    let point = vec!["1"; 2000].join(", ");
+    refused(
+        format!("{path}[tokens]\nfamily = \"points\"\npoints = [[{point}]]"),
+        "dimension up to 1024, found 2000",
+    );
+    let component = "[[tokens.component]]\n".repeat(5);
+    let mixture = format!("{path}[tokens]\nfamily = \"mixture\"\ndimension = 1024\n{component}");
+    refused(mixture, "expected a list of 1 to 4 entries, found 5");
+    let laws: String = (0..20)
+        .map(|law| format!("[[law]]\nname = \"{law}\"\nfamily = \"gaussian\"\ndimension = 1\n"))
+        .collect();
+    refused(format!("{path}prompts = 10000\n{laws}"), "200020 units of work, at most 100000");
+}
