@@ -135,14 +135,6 @@ impl Plan for Authors {
         }
     }
 
-    fn merge(&self, units: Vec<Table>) -> Result<Table, Failure> {
-        let mut all = empty();
-        for unit in units {
-            all.append(unit)?;
-        }
-        Ok(all)
-    }
-
     fn sections(&self, result: &Table) -> Result<Vec<esscher_report::Section>, Failure> {
         let records = records(result)?;
         let options = self.experiment.options();

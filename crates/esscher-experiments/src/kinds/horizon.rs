@@ -138,14 +138,6 @@ impl Plan for Horizon {
         Ok(Some(table))
     }
 
-    fn merge(&self, units: Vec<Table>) -> Result<Table, Failure> {
-        let mut all = empty();
-        for unit in units {
-            all.append(unit)?;
-        }
-        Ok(all)
-    }
-
     fn sections(&self, result: &Table) -> Result<Vec<esscher_report::Section>, Failure> {
         let rows = records(result)?;
         let scales: Vec<String> = self

@@ -181,14 +181,6 @@ impl Plan for Layers {
         }
     }
 
-    fn merge(&self, units: Vec<Table>) -> Result<Table, Failure> {
-        let mut all = empty();
-        for unit in units {
-            all.append(unit)?;
-        }
-        Ok(all)
-    }
-
     fn sections(&self, result: &Table) -> Result<Vec<esscher_report::Section>, Failure> {
         let records = records(result)?;
         self.attentions.iter().map(|(name, _)| Ok(section_of(name, &records, &self.depth))).collect()

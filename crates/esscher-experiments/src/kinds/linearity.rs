@@ -128,12 +128,6 @@ impl Plan for Linearity {
         Ok(Some(table))
     }
 
-    fn merge(&self, units: Vec<Table>) -> Result<Table, Failure> {
-        let mut result = Table::new(&COLUMNS);
-        units.into_iter().try_for_each(|unit| result.append(unit))?;
-        Ok(result)
-    }
-
     fn sections(&self, result: &Table) -> Result<Vec<esscher_report::Section>, Failure> {
         let blocks = vec![
             Block::Prose(format!(

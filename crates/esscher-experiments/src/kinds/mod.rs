@@ -57,11 +57,16 @@ pub trait Plan: Send + Sync {
     /// What the mathematics refuses.
     fn run_unit(&self, unit: usize, monitor: &dyn Monitor) -> Result<Option<Table>, Failure>;
 
-    /// The result from the units' tables in order.
+    /// The result from the units' tables in order: their rows, unless the kind has more to say.
     ///
     /// # Errors
     /// Tables of another experiment.
-    fn merge(&self, units: Vec<Table>) -> Result<Table, Failure>;
+    fn merge(&self, units: Vec<Table>) -> Result<Table, Failure> {
+        let mut units = units.into_iter();
+        let mut all = units.next().ok_or("there are no units to merge")?;
+        units.try_for_each(|unit| all.append(unit))?;
+        Ok(all)
+    }
 
     /// The result as sections of a document: what was measured, tables, figures.
     ///

@@ -164,12 +164,6 @@ impl Plan for Path {
         }
     }
 
-    fn merge(&self, units: Vec<Table>) -> Result<Table, Failure> {
-        let mut result = Table::new(&COLUMNS);
-        units.into_iter().try_for_each(|unit| result.append(unit))?;
-        Ok(result)
-    }
-
     fn sections(&self, result: &Table) -> Result<Vec<esscher_report::Section>, Failure> {
         let paths = paths(result)?;
         let mut blocks = vec![Block::Prose(format!(
