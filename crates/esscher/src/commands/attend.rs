@@ -86,9 +86,11 @@ pub(super) fn attend(
             say(format_args!("effective tokens {effective:.1}"))?;
         }
         for (length, error) in errors {
+            let root = error.value.max(0.0).sqrt();
+            // The error of a square root, to first order.
+            let uncertainty = error.absolute_error() / (2.0 * root).max(f64::MIN_POSITIVE);
             say(format_args!(
-                "L = {length}: root-mean-square error {:.4e} ({})",
-                error.value.max(0.0).sqrt(),
+                "L = {length}: root-mean-square error {root:.4e} ± {uncertainty:.1e} ({})",
                 class(error.accuracy)
             ))?;
         }

@@ -62,9 +62,14 @@ pub(super) fn horizon(
         Horizon::Stopped { .. } => ("stopped", None, None),
     };
     let root = error.map(|error| error.max(0.0).sqrt());
+    let obtained = if query.is_some() {
+        "exact"
+    } else {
+        "exact in the tokens, queries averaged over quasi-Monte-Carlo points"
+    };
     if common.json {
         let answer = json!({ "outcome": name, "length": length.map(PromptLength::get),
-                             "root_mean_square_error": root, "tokens": note });
+                             "root_mean_square_error": root, "accuracy": obtained, "tokens": note });
         say(answer)?;
     } else {
         if let Some(note) = note {
@@ -73,12 +78,12 @@ pub(super) fn horizon(
         match (name, length, root) {
             ("found", Some(length), Some(root)) => {
                 say(format_args!(
-                    "L = {length} tokens: root-mean-square error {root:.6e}, at most {tolerance}"
+                    "L = {length} tokens: root-mean-square error {root:.6e}, at most {tolerance} ({obtained})"
                 ))?;
             }
             ("beyond", Some(length), Some(root)) => {
                 say(format_args!(
-                    "more than {length} tokens: the root-mean-square error there is still {root:.3e}"
+                    "more than {length} tokens: the root-mean-square error there is still {root:.3e} ({obtained})"
                 ))?;
             }
             _ => say("stopped before an answer")?,
