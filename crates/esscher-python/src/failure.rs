@@ -1,0 +1,78 @@
+//! The one place where errors of the library become Python exceptions, with the same sentences as the command line.
+
+use pyo3::PyResult;
+use pyo3::exceptions::{PyMemoryError, PyValueError};
+use pyo3::prelude::*;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Turns a refusal of the library into an exception.
+pub(crate) trait OrRaise<T> {
+    fn or_raise(self) -> PyResult<T>;
+}
+
+impl<T> OrRaise<T> for esscher_core::Result<T> {
+    fn or_raise(self) -> PyResult<T> {
+        self.map_err(|error| PyValueError::new_err(error.to_string()))
+    }
+}
+
+/// A choice among words: `what` is `found`, expected one of `names`.
+pub(crate) fn choice<T: Copy>(what: &str, found: &str, names: &[(&str, T)]) -> PyResult<T> {
+    if let Some((_, value)) = names.iter().find(|(name, _)| *name == found) {
+        return Ok(*value);
+    }
+    let known: Vec<String> = names.iter().map(|(name, _)| format!("\"{name}\"")).collect();
+    Err(PyValueError::new_err(format!("{what} is \"{found}\": expected {}", known.join(" or "))))
+}
+
+/// Room for this many numbers, or a MemoryError that says what they were for.
+pub(crate) fn room_for(what: &str, sizes: &[usize]) -> PyResult<Vec<f64>> {
+    let count = sizes.iter().try_fold(1usize, |product, size| product.checked_mul(*size));
+    let mut numbers = Vec::new();
+    match count.map(|count| numbers.try_reserve_exact(count)) {
+        Some(Ok(())) => Ok(numbers),
+        _ => {
+            let sizes: Vec<String> = sizes.iter().map(usize::to_string).collect();
+            Err(PyMemoryError::new_err(format!(
+                "{what} would be {} doubles, more than there is memory for: ask for fewer at a time",
+                sizes.join(" × ")
+            )))
+        }
+    }
+}
+
+/// Exceptions that a user's own functions raised during a call, kept until the call is back in Python.
+///
+/// The library knows numbers only; such a function gives it NaN and leaves its exception here. A measure made of others
+/// holds theirs.
+#[derive(Clone, Default)]
+pub(crate) struct Exceptions(Vec<Arc<Mutex<Option<PyErr>>>>);
+
+impl Exceptions {
+    /// The place of one user's law.
+    pub(crate) fn of_one() -> Self {
+        Exceptions(vec![Arc::default()])
+    }
+
+    /// Those of several measures.
+    pub(crate) fn joined<'a>(all: impl IntoIterator<Item = &'a Exceptions>) -> Self {
+        Exceptions(all.into_iter().flat_map(|exceptions| exceptions.0.iter().cloned()).collect())
+    }
+
+    /// Keeps an exception unless there is one already.
+    pub(crate) fn keep(&self, exception: PyErr) {
+        if let Some(place) = self.0.first() {
+            place.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(exception);
+        }
+    }
+
+    /// A result of the library, unless a user's function raised meanwhile.
+    pub(crate) fn or_raise<T>(&self, result: esscher_core::Result<T>) -> PyResult<T> {
+        for place in &self.0 {
+            if let Some(exception) = place.lock().unwrap_or_else(PoisonError::into_inner).take() {
+                return Err(exception);
+            }
+        }
+        result.or_raise()
+    }
+}

@@ -1,0 +1,37 @@
+//! The Python door: `esscher._native`, which the package in `python/esscher` wraps. It translates and nothing more.
+//!
+//! `arrays` is how numbers come in and go out, `failure` how errors become exceptions, `watch` how long calls show
+//! progress and stop on Ctrl-C, `threads` how they share the machine; the other files are the subjects.
+
+// Extractors hand their errors to `?`, and Python's calling convention asks for many arguments.
+#![allow(clippy::too_many_arguments)]
+// PyO3's macros generate public items.
+#![allow(unreachable_pub, missing_docs, reason = "the public face is Python's; python/esscher/_native.pyi describes it")]
+
+mod arrays;
+mod failure;
+mod heads;
+mod measures;
+mod threads;
+mod user_law;
+mod watch;
+
+use pyo3::prelude::*;
+
+/// The native half of the package `esscher`.
+#[pymodule]
+mod _native {
+    #[pymodule_export]
+    const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+    #[pymodule_export]
+    use super::heads::{PyAttention, PyGradient, PyHeads, PyLinearAttention, PySoftmaxAttention};
+    #[pymodule_export]
+    use super::measures::{
+        PyAffine, PyCube, PyEmpirical, PyGaussian, PyLaplace, PyMeasure, PyMixture, PyProduct, PyRademacher,
+        PySphere,
+    };
+    #[pymodule_export]
+    use super::user_law::PyCustom;
+    // The zoo and the audit will stand here, each behind its cargo feature.
+}

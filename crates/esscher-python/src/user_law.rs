@@ -1,0 +1,173 @@
+//! A user's own law: Python functions for its log-partition and, if known, its derivatives and a sampler.
+
+use crate::arrays::{self, Reals};
+use crate::failure::{Exceptions, OrRaise};
+use crate::measures::PyMeasure;
+use esscher_core::Mat;
+use esscher_core::measure::{Custom, Sharpness, SubGaussian};
+use pyo3::exceptions::{PyArithmeticError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyType;
+use std::sync::Arc;
+
+/// A law given by a Python function: its log-partition Λ(θ) = log E exp⟨θ, z⟩, called with a tilt of shape (d,).
+///
+/// Mean and covariance of the tilted law are differences of Λ unless `tilted_mean` and `tilted_covariance` are given.
+/// Where Λ does not exist, return infinity or NaN, or raise an ArithmeticError such as OverflowError; any other
+/// exception ends the call that met it. `sampler(tilt, count, generator)` returns (count, d) tokens of the tilted
+/// law, drawn with the numpy.random.Generator it is given; it is needed for simulations only. `sub_gaussian` is a
+/// parameter that you have proved.
+///
+/// >>> import math
+/// >>> import esscher as es
+/// >>> poisson = es.Custom(1, lambda tilt: 3 * math.expm1(tilt[0]))
+/// >>> round(poisson.tilted_mean([0.5])[0], 6) == round(3 * math.exp(0.5), 6)
+/// True
+#[pyclass(name = "Custom", module = "esscher", extends = PyMeasure, frozen)]
+pub(crate) struct PyCustom;
+
+/// A function of the user's, and where its exceptions wait.
+#[derive(Clone)]
+struct UserFunction {
+    name: &'static str,
+    function: Arc<Py<PyAny>>,
+    exceptions: Exceptions,
+}
+
+impl UserFunction {
+    fn new(name: &'static str, function: &Bound<'_, PyAny>, exceptions: &Exceptions) -> PyResult<Self> {
+        if !function.is_callable() {
+            let found = function.get_type().name()?;
+            return Err(PyTypeError::new_err(format!("{name}: expected a function, found an object of type {found}")));
+        }
+        Ok(UserFunction {
+            name,
+            function: Arc::new(function.clone().unbind()),
+            exceptions: exceptions.clone(),
+        })
+    }
+
+    /// What the function makes of the arguments, read by `read`; nothing, its exception kept, where it raises.
+    fn call<T>(
+        &self,
+        arguments: impl FnOnce(Python<'_>) -> PyResult<Bound<'_, pyo3::types::PyTuple>>,
+        read: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<T>,
+    ) -> Option<T> {
+        Python::attach(|py| {
+            let answer = arguments(py)
+                .and_then(|arguments| self.function.bind(py).call1(arguments))
+                .and_then(|answer| read(&answer));
+            match answer {
+                Ok(answer) => Some(answer),
+                // math.exp(1000) raises OverflowError: the function says that it does not exist there.
+                Err(error) if error.is_instance_of::<PyArithmeticError>(py) => None,
+                Err(error) => {
+                    self.exceptions.keep(error);
+                    None
+                }
+            }
+        })
+    }
+
+    fn at_tilt<T>(&self, tilt: &[f64], read: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<T>) -> Option<T> {
+        self.call(|py| (arrays::vector(py, tilt.to_vec()),).into_pyobject(py), read)
+    }
+
+    fn shape_error(&self, expected: &str, found: &[usize]) -> PyErr {
+        PyValueError::new_err(format!("{} returned shape {found:?}: expected {expected}", self.name))
+    }
+}
+
+#[pymethods]
+impl PyCustom {
+    #[new]
+    #[pyo3(signature = (dimension, log_partition, *, tilted_mean = None, tilted_covariance = None, sampler = None,
+                        sub_gaussian = None))]
+    fn new(
+        py: Python<'_>,
+        dimension: i64,
+        log_partition: &Bound<'_, PyAny>,
+        tilted_mean: Option<&Bound<'_, PyAny>>,
+        tilted_covariance: Option<&Bound<'_, PyAny>>,
+        sampler: Option<&Bound<'_, PyAny>>,
+        sub_gaussian: Option<f64>,
+    ) -> PyResult<PyClassInitializer<Self>> {
+        let d = arrays::dimension(dimension)?;
+        let exceptions = Exceptions::of_one();
+        let value = UserFunction::new("log_partition", log_partition, &exceptions)?;
+        let log_partition_of = {
+            let value = value.clone();
+            move |tilt: &[f64]| {
+                value
+                    .at_tilt(tilt, |answer| {
+                        // Also arrays of one number, which many functions of a vector return.
+                        match Reals::read("the log-partition", answer)?.entries() {
+                            &[number] => Ok(number),
+                            other => Err(value.shape_error("one number", &[other.len()])),
+                        }
+                    })
+                    .unwrap_or(f64::NAN)
+            }
+        };
+        let custom = py.detach(|| Custom::new(d, log_partition_of));
+        let mut custom = exceptions.or_raise(custom)?;
+        if let Some(mean) = tilted_mean {
+            let mean = UserFunction::new("tilted_mean", mean, &exceptions)?;
+            custom = custom.with_tilted_mean(move |tilt| {
+                let read = |answer: &Bound<'_, PyAny>| arrays::owned_vector("the tilted mean", answer);
+                mean.at_tilt(tilt, read).unwrap_or_else(|| vec![f64::NAN; tilt.len()])
+            });
+        }
+        if let Some(covariance) = tilted_covariance {
+            let covariance = UserFunction::new("tilted_covariance", covariance, &exceptions)?;
+            custom = custom.with_tilted_covariance(move |tilt| {
+                let read = |answer: &Bound<'_, PyAny>| arrays::owned_matrix("the tilted covariance", answer);
+                let unknown = || Mat::from_fn(tilt.len(), tilt.len(), |_, _| f64::NAN);
+                covariance.at_tilt(tilt, read).unwrap_or_else(unknown)
+            });
+        }
+        if let Some(sampler) = sampler {
+            let sampler = UserFunction::new("sampler", sampler, &exceptions)?;
+            custom = custom.with_sampler(move |tilt, stream, tokens| {
+                let count = tokens.len() / tilt.len();
+                let seed = (u64::from(stream.bits()) << 32) | u64::from(stream.bits());
+                let drawn = sampler.call(
+                    |py| {
+                        let random = py.import("numpy.random")?;
+                        let generator =
+                            random.call_method1("Generator", (random.call_method1("Philox", (seed,))?,))?;
+                        (arrays::vector(py, tilt.to_vec()), count, generator).into_pyobject(py)
+                    },
+                    |answer| {
+                        let answer = Reals::read("the sampler's tokens", answer)?;
+                        if answer.shape() != [count, tilt.len()] {
+                            let expected = format!("({count}, {})", tilt.len());
+                            return Err(sampler.shape_error(&expected, answer.shape()));
+                        }
+                        tokens.copy_from_slice(answer.entries());
+                        Ok(())
+                    },
+                );
+                if drawn.is_none() {
+                    tokens.fill(f64::NAN);
+                }
+            });
+        }
+        if let Some(parameter) = sub_gaussian {
+            let stated = SubGaussian::new(parameter, Sharpness::UpperBound).or_raise()?;
+            custom = custom.with_sub_gaussian(stated);
+        }
+        // Pickled with its functions, if Python can pickle them.
+        let arguments = [("tilted_mean", tilted_mean), ("tilted_covariance", tilted_covariance), ("sampler", sampler)];
+        let keywords = pyo3::types::PyDict::new(py);
+        for (name, function) in arguments {
+            keywords.set_item(name, function)?;
+        }
+        keywords.set_item("sub_gaussian", sub_gaussian)?;
+        let partial = py.import("functools")?.getattr("partial")?;
+        let maker = partial.call((PyType::new::<PyCustom>(py),), Some(&keywords))?;
+        let recipe = (maker, (dimension, log_partition)).into_pyobject(py)?;
+        let measure = PyMeasure::custom(custom, exceptions).made_by(recipe);
+        Ok(PyClassInitializer::from(measure).add_subclass(PyCustom))
+    }
+}
