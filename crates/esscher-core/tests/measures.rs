@@ -5,7 +5,8 @@ mod common;
 use common::{skew_gaussian, skew_mixture};
 use esscher_core::measure::laws::{LawTolerance, LawViolation, check_laws};
 use esscher_core::measure::{
-    Affine, Cube, Custom, Empirical, Gaussian, Laplace, Law, Measure, Mixture, Product, Rademacher, Sphere,
+    Affine, Cube, Custom, Empirical, Gaussian, Laplace, Law, Measure, Mixture, Product, Prompt, Rademacher,
+    Sphere,
 };
 use esscher_core::numerics::{Stream, linalg};
 use esscher_core::{Error, Mat, Result, mat};
@@ -13,11 +14,13 @@ use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use std::sync::Arc;
 
+/// Tokens of dimension 3 that outlive every measure on them.
+static POINTS: [f64; 12] = [0.3, -1.0, 0.2, 1.1, 0.4, -0.6, -0.9, 0.8, 0.1, 0.0, 0.0, 1.5];
+
 /// Every family, in dimension 3 where it has a choice.
 fn families() -> Vec<Law> {
     let plane = mat![[1.0, 0.2], [0.3, -0.8], [0.5, 0.5]];
     let singular = &plane * plane.transpose();
-    let points = [0.3, -1.0, 0.2, 1.1, 0.4, -0.6, -0.9, 0.8, 0.1, 0.0, 0.0, 1.5];
     let rotation = mat![[0.9, -0.3, 0.2], [0.1, 0.7, 0.4]];
     let poisson = Custom::new(3, |tilt| tilt.iter().map(|entry| 2.0 * entry.exp_m1()).sum())
         .unwrap()
@@ -37,7 +40,8 @@ fn families() -> Vec<Law> {
         Arc::new(Gaussian::new(&[0.1, 0.2, 0.3], singular.as_ref()).unwrap()),
         Arc::new(Gaussian::new(&[0.1, 0.2, 0.3], Mat::zeros(3, 3).as_ref()).unwrap()),
         Arc::new(skew_mixture()),
-        Arc::new(Empirical::from_tokens(3, &points).unwrap().with_weights(&[1.0, 2.0, 0.5, 0.1]).unwrap()),
+        Arc::new(Empirical::from_tokens(3, &POINTS).unwrap().with_weights(&[1.0, 2.0, 0.5, 0.1]).unwrap()),
+        Arc::new(Prompt::new(3, &POINTS).unwrap()),
         Arc::new(Rademacher::new(3).unwrap()),
         Arc::new(Cube::new(3).unwrap()),
         Arc::new(Sphere::new(1, 0.7).unwrap()),
@@ -321,6 +325,10 @@ fn nonsense_is_refused_with_the_entry_and_the_expectation() {
     );
     says(Empirical::from_tokens(2, &[]).map(|_| ()), &["prompt", "at least one"]);
     says(Empirical::from_tokens(2, &[0.0, 1.0, f64::NAN, 0.0]).map(|_| ()), &["tokens[1, 0]", "NaN"]);
+    says(Prompt::new(2, &[0.0, 1.0, 2.0, f64::INFINITY]).map(|_| ()), &["tokens[1, 1]", "inf"]);
+    says(Prompt::new(0, &[]).map(|_| ()), &["dimension", "is 0", "at least 1"]);
+    says(Prompt::new(2, &[]).map(|_| ()), &["prompt", "at least one"]);
+    says(Prompt::new(2, &[1.0]).map(|_| ()), &["1 numbers", "multiple of the dimension, 2"]);
     says(Mixture::new(vec![]).map(|_| ()), &["weights", "at least one"]);
     says(Rademacher::new(0).map(|_| ()), &["dimension", "is 0", "at least 1"]);
     says(Sphere::new(2, -1.0).map(|_| ()), &["radius", "-1", "positive"]);
@@ -379,6 +387,39 @@ fn the_sphere_is_sampled_at_any_concentration() {
     }
     let variance = Sphere::new(1, 1.0).unwrap().tilted_covariance(&[30.0]).unwrap()[(0, 0)];
     assert!((variance * 30f64.cosh().powi(2) - 1.0).abs() < 1e-12);
+}
+
+/// Borrowed, copied, and copied with equal weights written out: one measure, also of many tokens.
+#[test]
+fn a_borrowed_prompt_is_the_empirical_measure_of_its_tokens() {
+    let (dimension, tilt) = (3, [0.4, -1.3, 0.7]);
+    for count in [1, 2, 300, 5000] {
+        let mut tokens = vec![0.0; count * dimension];
+        Stream::new(7, 1, 0).fill_normals(&mut tokens);
+        let prompt = Prompt::new(dimension, &tokens).unwrap();
+        let owned = Empirical::from_tokens(dimension, &tokens).unwrap();
+        let weighted = owned.clone().with_weights(&vec![2.0; count]).unwrap();
+        assert_eq!((prompt.len(), prompt.dimension(), prompt.family()), (count, 3, owned.family()));
+        assert!(prompt.points().eq(owned.points()));
+        assert_eq!(prompt.tilted_mean(&tilt).unwrap(), owned.tilted_mean(&tilt).unwrap());
+        assert_eq!(prompt.log_partition(&tilt).unwrap(), owned.log_partition(&tilt).unwrap());
+        assert_eq!(prompt.tilted_covariance(&tilt).unwrap(), owned.tilted_covariance(&tilt).unwrap());
+        assert_eq!(prompt.sub_gaussian(), owned.sub_gaussian());
+        let atoms = |measure: &dyn Measure| measure.as_gaussian_mixture().map(|parts| parts.len());
+        assert_eq!((atoms(&prompt), atoms(&owned)), ((count <= 256).then_some(count), atoms(&prompt)));
+        let drawn = |measure: &dyn Measure| {
+            let mut drawn = vec![0.0; 30];
+            measure.sample_tilted(&tilt, &mut Stream::new(1, 2, 3), &mut drawn).unwrap();
+            drawn
+        };
+        assert_eq!(drawn(&prompt), drawn(&owned));
+        let means = |measure: &dyn Measure| {
+            [measure.tilted_mean(&tilt).unwrap(), measure.tilted(&tilt).unwrap().mean().unwrap()]
+        };
+        for (one, other) in means(&prompt).iter().zip(means(&weighted)) {
+            assert!(one.iter().zip(other).all(|(a, b)| (a - b).abs() < 1e-13), "{count}");
+        }
+    }
 }
 
 #[test]

@@ -5,8 +5,8 @@
 //! - softmax attention is V ∇Λ(θ), V times the mean of the tilted measure;
 //! - linear attention is V M θ with a second-moment matrix M of the measure.
 //!
-//! A prompt of L tokens is an [`Empirical`](crate::measure::Empirical) measure and an infinite prompt is
-//! its law: there is one code path. For Gaussian tokens softmax attention is V m + V G θ, linear in z.
+//! A prompt of L tokens is a [`Prompt`](crate::measure::Prompt) or an [`Empirical`](crate::measure::Empirical)
+//! measure and an infinite prompt is its law: there is one code path. For Gaussian tokens softmax attention is V m + V G θ, linear in z.
 
 mod gradient;
 mod heads;

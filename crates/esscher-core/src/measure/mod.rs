@@ -23,6 +23,7 @@ mod laplace;
 pub mod laws;
 mod mixture;
 mod product;
+mod prompt;
 mod rademacher;
 mod sphere;
 mod sub_gaussian;
@@ -36,6 +37,7 @@ pub use gaussian::Gaussian;
 pub use laplace::Laplace;
 pub use mixture::{GaussianComponent, Mixture};
 pub use product::Product;
+pub use prompt::Prompt;
 pub use rademacher::Rademacher;
 pub use sphere::Sphere;
 pub use sub_gaussian::{Sharpness, SubGaussian};
@@ -89,7 +91,7 @@ pub trait Measure: Debug + Send + Sync {
     ///
     /// Very large mixtures are not offered, because that theory costs time and memory per component: none
     /// beyond 4096 components (a product has as many as all choices of one from each factor), nor beyond 256
-    /// atoms of an [`Empirical`] measure.
+    /// atoms of a [`Prompt`] or an [`Empirical`] measure.
     fn as_gaussian_mixture(&self) -> Option<Vec<GaussianComponent>> {
         None
     }
