@@ -1,0 +1,155 @@
+"""Results: named columns of equal length that print well, plot, and turn into the table of your choice."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+    from matplotlib.axes import Axes
+
+_ROWS_SHOWN = 12
+
+
+class Results:
+    """Named columns of equal length, as every study returns them.
+
+    A column is a NumPy array: ``results["length"]``. Missing numbers are NaN, missing texts are None.
+
+    >>> found = Results({"length": [10, 100], "output_error": [0.5, 0.05]}, title="an example")
+    >>> found["output_error"]
+    array([0.5 , 0.05])
+    >>> found
+    an example
+    length  output_error
+        10           0.5
+       100          0.05
+    """
+
+    def __init__(self, columns: Mapping[str, Any], *, title: str = "", notes: Sequence[str] = ()) -> None:
+        self._columns: dict[str, NDArray[Any]] = {name: _column(values) for name, values in columns.items()}
+        sizes = {name: len(values) for name, values in self._columns.items()}
+        if len(set(sizes.values())) > 1:
+            raise ValueError(f"columns of different lengths: {sizes}")
+        self.title = title
+        self.notes = tuple(notes)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return tuple(self._columns)
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        try:
+            return self._columns[name]
+        except KeyError:
+            raise KeyError(f"no column {name!r}: the columns are {', '.join(self._columns)}") from None
+
+    def __len__(self) -> int:
+        return len(next(iter(self._columns.values()), ()))
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """The rows, each a dictionary."""
+        for index in range(len(self)):
+            yield {name: values[index] for name, values in self._columns.items()}
+
+    def to_dict(self) -> dict[str, NDArray[Any]]:
+        """The columns by name."""
+        return dict(self._columns)
+
+    def to_numpy(self) -> NDArray[Any]:
+        """One structured array with a field per column."""
+        fields = [(name, values.dtype) for name, values in self._columns.items()]
+        table = np.empty(len(self), dtype=fields)
+        for name, values in self._columns.items():
+            table[name] = values
+        return table
+
+    def to_polars(self) -> polars.DataFrame:
+        """A polars data frame (``pip install esscher[polars]``)."""
+        polars = _optional("polars", "polars")
+        columns = {n: v.tolist() if v.dtype == object else v for n, v in self._columns.items()}
+        return polars.DataFrame(columns)  # type: ignore[no-any-return]
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """A pandas data frame (``pip install esscher[pandas]``)."""
+        pandas = _optional("pandas", "pandas")
+        return pandas.DataFrame(self._columns)  # type: ignore[no-any-return]
+
+    def plot(self, ax: Axes | None = None, **style: Any) -> Axes:
+        """Draws the result with matplotlib (``pip install esscher[plot]``) and returns the axes.
+
+        ``style`` goes to matplotlib's line or errorbar.
+        """
+        if ax is None:
+            ax = _optional("matplotlib.pyplot", "plot").subplots()[1]
+        self._draw(ax, **style)
+        if self.title and not ax.get_title():
+            ax.set_title(self.title)
+        return ax
+
+    def _draw(self, ax: Axes, **style: Any) -> None:
+        """Draws into the axes: the first column of numbers across, the others up; kinds of results do better."""
+        across, *up = [name for name, values in self._columns.items() if values.dtype.kind in "fiu"]
+        for name in up:
+            ax.plot(self[across], self[name], label=name, **style)
+        ax.set_xlabel(across)
+        ax.legend()
+
+    def __repr__(self) -> str:
+        lines = [[*self._columns]] + [[_text(row[name]) for name in self._columns] for row in self._shown()]
+        widths = [max(len(line[i]) for line in lines) for i in range(len(self._columns))]
+        ruled = ["  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)) for line in lines]
+        return "\n".join([*([self.title] if self.title else []), *ruled, *self._left_out(), *self.notes])
+
+    def _repr_html_(self) -> str:
+        def line(tag: str, cells: Sequence[str]) -> str:
+            return "<tr>" + "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in cells) + "</tr>"
+
+        rows = [line("td", [_text(row[name]) for name in self._columns]) for row in self._shown()]
+        caption = f"<caption>{html.escape(self.title)}</caption>" if self.title else ""
+        notes = "".join(f"<p>{html.escape(note)}</p>" for note in [*self._left_out(), *self.notes])
+        head = f"<thead>{line('th', list(self._columns))}</thead>"
+        return f"<table>{caption}{head}<tbody>{''.join(rows)}</tbody></table>{notes}"
+
+    def _shown(self) -> list[dict[str, Any]]:
+        """The rows that are printed."""
+        indices = range(min(len(self), _ROWS_SHOWN))
+        return [{name: values[index] for name, values in self._columns.items()} for index in indices]
+
+    def _left_out(self) -> list[str]:
+        more = len(self) - _ROWS_SHOWN
+        return [f"… and {more} more rows"] if more > 0 else []
+
+
+def _column(values: Any) -> NDArray[Any]:
+    """A column: numbers as they are, texts and anything else as objects."""
+    array = np.asarray(values)
+    if array.dtype.kind in "US":
+        array = array.astype(object)
+    return array
+
+
+def _text(value: Any) -> str:
+    """A cell as it is printed."""
+    if value is None:
+        return ""
+    if isinstance(value, float | np.floating):
+        return "" if np.isnan(value) else f"{value:.6g}"
+    return str(value)
+
+
+def _optional(module: str, extra: str) -> Any:
+    """Imports a module of an optional extra, or says how to install it."""
+    import importlib
+
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise ImportError(f"{module.partition('.')[0]} is not installed: pip install esscher[{extra}]") from error
