@@ -22,11 +22,11 @@ mod table;
 
 pub use error::{Error, Result};
 pub use experiment::{Experiment, Failure, Unit};
-pub use files::write as write_file;
+pub use files::{read_specification, write as write_file};
 pub use folder::{FinishedRun, RunFolder, read_finished, specification_of};
 pub use merge::merge;
 pub use provenance::{Origin, Provenance, WorkSession};
 pub use run::{Watcher, run};
 pub use session::{Beginning, Outcome, Session, Share};
-pub use shard::compute_shard;
+pub use shard::{compute_shard, specification_sha256};
 pub use table::{Column, Row, Table, TableError, Value};

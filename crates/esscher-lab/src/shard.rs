@@ -26,7 +26,7 @@ const SHOWN: usize = 16;
 impl Identity {
     pub(crate) fn new(experiment: &dyn Experiment) -> Self {
         Identity {
-            specification: files::digest(experiment.specification().as_bytes()),
+            specification: specification_sha256(experiment),
             instruction_set: experiment.instruction_set(),
             version: env!("CARGO_PKG_VERSION").to_string(),
         }
@@ -55,6 +55,11 @@ impl Identity {
         }
         Ok(())
     }
+}
+
+/// The SHA-256 of an experiment's normalised specification, in hexadecimal.
+pub fn specification_sha256(experiment: &dyn Experiment) -> String {
+    files::digest(experiment.specification().as_bytes())
 }
 
 fn shown(text: &str) -> String {
