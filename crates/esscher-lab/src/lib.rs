@@ -8,6 +8,7 @@
     warn(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::unreachable)
 )]
 
+mod account;
 mod error;
 mod experiment;
 mod files;
@@ -20,6 +21,7 @@ mod shard;
 pub mod specification;
 mod table;
 
+pub use account::Account;
 pub use error::{Error, Result};
 pub use experiment::{Experiment, Failure, Unit};
 pub use files::{read_specification, write as write_file};
