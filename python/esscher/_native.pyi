@@ -156,9 +156,7 @@ class Gradient:
     def in_value(self, output_weight: ArrayLike) -> _Array: ...
 
 # Runs; esscher.runs and esscher.ray wrap them. A file or a text is given.
-def plan(
-    file: Path | None, text: str | None, *, seed: int | None, instruction_set: str | None
-) -> dict[str, Any]: ...
+def plan(file: Path | None, text: str | None, *, seed: int | None, instruction_set: str | None) -> dict[str, Any]: ...
 def run(
     file: Path | None,
     text: str | None,

@@ -13,6 +13,7 @@ import contextlib
 import json
 import logging
 import os
+import socket
 import sys
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
@@ -28,6 +29,7 @@ ATTEMPTS = 5
 """How often a unit is computed anew because its worker died, before that is taken to be the unit's fault."""
 
 _TASKS_PER_CPU = 3  # enough queued that no worker waits for the driver, few enough that a stop cancels little
+_CONNECTION_PATIENCE = 10.0  # seconds
 _PATIENCE = 0.5  # seconds between looks for signals and for nodes that joined
 
 _log = logging.getLogger("esscher.ray")
@@ -74,14 +76,22 @@ def _connected(address: str | None) -> Iterator[Any]:
         yield ray
         return
     try:
-        ray.init(address=address, log_to_driver=False, logging_level=logging.WARNING, include_dashboard=None)
-    except (ConnectionError, RuntimeError, ValueError) as error:
+        _check_answers(address)
+        ray.init(address=address, log_to_driver=False, logging_level=logging.WARNING)
+    except (OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
         reason = str(error).strip().partition("\n")[0]
         raise ConnectionError(f"no Ray cluster answers at {address or 'the default address'}: {reason}") from error
     try:
         yield ray
     finally:
         ray.shutdown()
+
+
+def _check_answers(address: str | None) -> None:
+    """Refuses an address where nobody listens: Ray itself would wait for minutes."""
+    host, colon, port = (address or "").removeprefix("ray://").rpartition(":")
+    if colon and port.isdigit():
+        socket.create_connection((host.strip("[]"), int(port)), timeout=_CONNECTION_PATIENCE).close()
 
 
 class _Tasks:
@@ -97,7 +107,9 @@ class _Tasks:
         """The processors that the cluster has now."""
         count = int(self.ray.cluster_resources().get("CPU", 0))
         if count == 0:
-            raise RuntimeError("the Ray cluster has no processors for tasks: start a node with --num-cpus of at least 1")
+            raise RuntimeError(
+                "the Ray cluster has no processors for tasks: start a node with --num-cpus of at least 1"
+            )
         return count
 
     def compute(self, pending: list[Unit]) -> Iterator[tuple[str, bytes]]:
@@ -228,16 +240,18 @@ def _main(arguments: list[str] | None = None) -> int:
     from esscher.runs import run
 
     try:
-        done = run(
-            asked.spec,
-            out=asked.out,
-            name=asked.name,
-            engine="ray",
-            address=asked.address,
-            seed=asked.seed,
-            instruction_set=asked.instruction_set,
-            progress=False if asked.quiet else None,
-        )
+        # Ray's threads print what its nodes say to standard output, which is for the answer.
+        with contextlib.redirect_stdout(sys.stderr):
+            done = run(
+                asked.spec,
+                out=asked.out,
+                name=asked.name,
+                engine="ray",
+                address=asked.address,
+                seed=asked.seed,
+                instruction_set=asked.instruction_set,
+                progress=False if asked.quiet else None,
+            )
     except KeyboardInterrupt:
         return _ended(asked.json, "stopped; the same command goes on from here", 130)
     except (ValueError, FileNotFoundError) as error:

@@ -147,7 +147,9 @@ def test_killed_workers_lose_nothing(
     driver.wait_until(lambda: driver.done() >= 2)
     killed: set[int] = set()
     for _ in range(KILLS):
-        for worker in driver.wait_until(lambda: [pid for pid in workers(*cluster.list_all_nodes()) if pid not in killed]):
+        for worker in driver.wait_until(
+            lambda: [pid for pid in workers(*cluster.list_all_nodes()) if pid not in killed]
+        ):
             killed.add(worker)
             os.kill(worker, signal.SIGKILL)
             break
@@ -246,7 +248,9 @@ def test_a_unit_that_always_kills_its_worker_is_named(
 
     monkeypatch.setattr(on_ray, "ATTEMPTS", 3)
     tasks.task = ray.remote(num_cpus=1, max_retries=0)(die)
-    with pytest.raises(RuntimeError, match="heavy unit: its worker died 3 times, the last time with WorkerCrashedError"):
+    with pytest.raises(
+        RuntimeError, match="heavy unit: its worker died 3 times, the last time with WorkerCrashedError"
+    ):
         list(tasks.compute([(0, "heavy unit", 1.0)]))
     assert [record.message.startswith("heavy unit: its worker died") for record in caplog.records] == [True, True]
 
