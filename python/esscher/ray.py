@@ -1,9 +1,9 @@
 """Runs on a Ray cluster: units become tasks, and what they compute is kept in a normal run folder as it arrives.
 
-The driver (the process that calls) has the folder; a task gets a specification and a unit's number and gives back the bytes
-of its shard, which the driver checks and writes whole or not at all. A worker or a node that dies costs the units it was
-computing, a driver that dies nothing that had arrived: the same command goes on from there. ``python -m esscher.ray`` is
-the same from a shell.
+The driver (the process that calls) has the folder; a task gets a specification and a unit's number and gives back the
+bytes of its shard, which the driver checks and writes whole or not at all. A worker or a node that dies costs the units
+it was computing, a driver that dies nothing that had arrived: the same command goes on from there.
+``python -m esscher.ray`` is the same from a shell.
 """
 
 from __future__ import annotations
@@ -107,9 +107,7 @@ class _Tasks:
         """The processors that the cluster has now."""
         count = int(self.ray.cluster_resources().get("CPU", 0))
         if count == 0:
-            raise RuntimeError(
-                "the Ray cluster has no processors for tasks: start a node with --num-cpus of at least 1"
-            )
+            raise RuntimeError("the Ray cluster has no processors for tasks: start a node with --num-cpus=1 or more")
         return count
 
     def compute(self, pending: list[Unit]) -> Iterator[tuple[str, bytes]]:
@@ -148,7 +146,7 @@ class _Tasks:
             if attempt >= ATTEMPTS:
                 raise RuntimeError(
                     f"{label}: its worker died {attempt} times, the last time with {reason}\n"
-                    "hint: look at the memory of the nodes; finished units are kept, and the same call goes on from there"
+                    "hint: look at the memory of the nodes; finished units are kept, the same call goes on from there"
                 ) from error
             _log.warning("%s: its worker died and it is computed again, attempt %d (%s)", label, attempt + 1, reason)
             return None
@@ -200,9 +198,9 @@ def _refusal(outcome: str, host: str, content: Any, instruction_set: str) -> Exc
 _DESCRIPTION = """\
 Runs an experiment on a Ray cluster, into a run folder on this machine.
 
-The folder and its result.parquet are those of `esscher run` on the same instruction set, byte for byte. Workers need the
-package esscher in this version, and no access to the folder. A worker or node that dies costs the units it was computing;
-Ctrl-C, or a kill of this command, nothing that had arrived: the same command goes on from there."""
+The result is that of `esscher run` on the same instruction set, byte for byte. Workers need the package esscher in this
+version, and no access to the folder. A worker or node that dies costs the units it was computing; Ctrl-C, or a kill of
+this command, nothing that had arrived: the same command goes on from there."""
 
 _EXAMPLES = """\
 examples:

@@ -139,15 +139,15 @@ def run(
 ) -> Run:
     """Runs one experiment from its specification into the run folder ``out/name``.
 
-    ``spec`` is a file (a path, or a string that ends with ``.toml`` or names a file) or the TOML text itself. The folder
-    gets spec.toml, provenance.json, shards/, result.parquet, figures/ and report.html; ``name`` is the file's by default,
-    for a text the kind with the beginning of its checksum. Ctrl-C stops after the work at hand, and the same call goes on
-    from there; a finished run is read, not computed.
+    ``spec`` is a file (a path, or a string that ends with ``.toml`` or names a file) or the TOML text itself. The
+    folder gets spec.toml, provenance.json, shards/, result.parquet, figures/ and report.html; ``name`` is the file's by
+    default, for a text the kind with the beginning of its checksum. Ctrl-C stops after the work at hand, and the same
+    call goes on from there; a finished run is read, not computed.
 
     ``engine="ray"`` computes the units on a Ray cluster (``pip install esscher[ray]``) at ``address``: None for the one
     this process is connected to, the one started on this machine or else one of its own; ``"auto"``, ``"host:port"`` or
-    ``"ray://host:port"``. The result has the same bytes as a local run on the same instruction set; machines that do not
-    all have it need ``instruction_set="portable"``.
+    ``"ray://host:port"``. The result has the same bytes as a local run on the same instruction set; machines that do
+    not all have it need ``instruction_set="portable"``.
 
     >>> import esscher as es, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -160,7 +160,7 @@ def run(
         raise ValueError(f'engine is "{engine}": expected "local" or "ray"')
     if address is not None and engine != "ray":
         raise ValueError('address is given, but the engine is "local": expected engine="ray"')
-    computed = {"out": Path(out), "name": _name(name), "seed": _seed(seed)}
+    computed: dict[str, Any] = {"out": Path(out), "name": _name(name), "seed": _seed(seed)}
     if engine == "ray":
         from esscher.ray import run_on_cluster
 
@@ -227,7 +227,7 @@ def report(
     runs: str | os.PathLike[str] | Run | Sequence[str | os.PathLike[str] | Run],
     out: str | os.PathLike[str] | None = None,
 ) -> Path:
-    """Writes the report of a run again, or a page that compares several; the file, by default as on the command line."""
+    """Writes the report of a run again, or a page that compares several; the file, report.html in the run by default."""
     several = [runs] if isinstance(runs, str | os.PathLike | Run) else runs
     folders = _paths([run.folder if isinstance(run, Run) else run for run in several])
     return _native.write_report(folders, None if out is None else Path(out))

@@ -147,12 +147,9 @@ def test_killed_workers_lose_nothing(
     driver.wait_until(lambda: driver.done() >= 2)
     killed: set[int] = set()
     for _ in range(KILLS):
-        for worker in driver.wait_until(
-            lambda: [pid for pid in workers(*cluster.list_all_nodes()) if pid not in killed]
-        ):
-            killed.add(worker)
-            os.kill(worker, signal.SIGKILL)
-            break
+        worker = driver.wait_until(lambda: set(workers(*cluster.list_all_nodes())) - killed).pop()
+        os.kill(worker, signal.SIGKILL)
+        killed.add(worker)
         assert driver.done() < UNITS
     driver.finish()
     told = driver.errors.read_text().count("its worker died and it is computed again")
@@ -227,7 +224,7 @@ def test_what_workers_refuse_is_told_once_and_says_what_to_do(tasks: on_ray._Tas
     unit = (0, "signs, σ = 1: expected", 0.1)
     specification, instruction_set, version = tasks.arguments
     tasks.arguments = (specification, "avx1024", version)
-    with pytest.raises(RuntimeError, match='lacks the instruction set avx1024 .* run with instruction_set="portable"'):
+    with pytest.raises(RuntimeError, match=r'lacks the instruction set avx1024 .* run with instruction_set="portable"'):
         list(tasks.compute([unit]))
     tasks.arguments = (specification, instruction_set, "0.0.1")
     with pytest.raises(RuntimeError, match=f"has esscher {_native.VERSION}, this is .* since all units"):
@@ -248,9 +245,7 @@ def test_a_unit_that_always_kills_its_worker_is_named(
 
     monkeypatch.setattr(on_ray, "ATTEMPTS", 3)
     tasks.task = ray.remote(num_cpus=1, max_retries=0)(die)
-    with pytest.raises(
-        RuntimeError, match="heavy unit: its worker died 3 times, the last time with WorkerCrashedError"
-    ):
+    with pytest.raises(RuntimeError, match="heavy unit: its worker died 3 times, the last time with WorkerC"):
         list(tasks.compute([(0, "heavy unit", 1.0)]))
     assert [record.message.startswith("heavy unit: its worker died") for record in caplog.records] == [True, True]
 
@@ -263,7 +258,7 @@ def test_the_engine_works_in_a_process_that_is_connected(tasks: on_ray._Tasks, t
 
 
 def test_no_cluster_is_told_in_a_sentence(tmp_path: Path, specification: Path) -> None:
-    with pytest.raises(ConnectionError, match="no Ray cluster answers at 127.0.0.1:1: "):
+    with pytest.raises(ConnectionError, match=r"no Ray cluster answers at 127\.0\.0\.1:1: "):
         es.run(specification, out=tmp_path, engine="ray", address="127.0.0.1:1", progress=False)
     assert not (tmp_path / "paths").exists()
 
