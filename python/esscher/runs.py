@@ -227,7 +227,7 @@ def report(
     runs: str | os.PathLike[str] | Run | Sequence[str | os.PathLike[str] | Run],
     out: str | os.PathLike[str] | None = None,
 ) -> Path:
-    """Writes the report of a run again, or a page that compares several; the file, report.html in the run by default."""
+    """Writes the report of a run again, or compares several on a page; the file, by default report.html of the run."""
     several = [runs] if isinstance(runs, str | os.PathLike | Run) else runs
     folders = _paths([run.folder if isinstance(run, Run) else run for run in several])
     return _native.write_report(folders, None if out is None else Path(out))
