@@ -32,6 +32,20 @@ from esscher._native import (
     Sphere,
 )
 from esscher.results import Results
+from esscher.runs import (
+    Plan,
+    Reproduction,
+    Run,
+    catalogue,
+    example,
+    merge,
+    plan,
+    read_run,
+    report,
+    reproduce,
+    run,
+    shard,
+)
 
 __version__ = VERSION
 
@@ -48,9 +62,21 @@ __all__ = [
     "LinearAttention",
     "Measure",
     "Mixture",
+    "Plan",
     "Product",
     "Rademacher",
+    "Reproduction",
     "Results",
+    "Run",
     "SoftmaxAttention",
     "Sphere",
+    "catalogue",
+    "example",
+    "merge",
+    "plan",
+    "read_run",
+    "report",
+    "reproduce",
+    "run",
+    "shard",
 ]

@@ -1,6 +1,7 @@
 """The native module: measures and heads, and the functions that the other modules wrap."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any, Literal, final
 
 import numpy as np
@@ -153,3 +154,37 @@ class Gradient:
     def query(self) -> _Array: ...
     def in_score(self, output_weight: ArrayLike) -> _Array: ...
     def in_value(self, output_weight: ArrayLike) -> _Array: ...
+
+# Runs; esscher.runs and esscher.ray wrap them. A file or a text is given.
+def plan(
+    file: Path | None, text: str | None, *, seed: int | None, instruction_set: str | None
+) -> dict[str, Any]: ...
+def run(
+    file: Path | None,
+    text: str | None,
+    *,
+    out: Path,
+    name: str | None,
+    share: str | None,
+    seed: int | None,
+    instruction_set: str | None,
+    engine: Callable[[list[tuple[int, str, float]]], Iterator[tuple[str, bytes]]] | None,
+    threads: int,
+    progress: Callable[[float], object] | None,
+) -> Path: ...
+def compute_unit(specification: str, unit: int, instruction_set: str) -> bytes: ...
+def instruction_sets() -> list[str]: ...
+def merge_shards(folders: list[Path], out: Path | None) -> Path: ...
+def read_run(folder: Path) -> dict[str, Any]: ...
+def write_report(runs: list[Path], out: Path | None) -> Path: ...
+def reproduce(
+    *,
+    only: list[str],
+    full: bool,
+    out: Path,
+    seed: int | None,
+    instruction_set: str | None,
+    progress: Callable[[float], object] | None,
+) -> tuple[Path, list[dict[str, Any]]]: ...
+def catalogue(group: str | None) -> dict[str, list[str]]: ...
+def example(kind: str) -> str: ...

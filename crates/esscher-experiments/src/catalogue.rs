@@ -13,6 +13,20 @@ pub enum Group {
     Claim,
 }
 
+impl Group {
+    /// All groups, in the order of the catalogue.
+    pub const ALL: [Group; 3] = [Group::Measure, Group::Experiment, Group::Claim];
+
+    /// As lists are headed and asked for.
+    pub fn name(self) -> &'static str {
+        match self {
+            Group::Measure => "measures",
+            Group::Experiment => "experiments",
+            Group::Claim => "claims",
+        }
+    }
+}
+
 /// Something that can be asked for by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Entry {

@@ -1,10 +1,12 @@
 //! The kinds of experiment, the claims of the paper, and the catalogue: what Esscher can be asked to run.
 //!
 //! A specification is read into a [`Planned`] experiment, which any runner of `esscher-lab` can run; its kind turns
-//! the result into sections of a document. A [`Claim`] is a shipped specification with a statement and a judge.
+//! the result into sections of a document. A [`Claim`] is a shipped specification with a statement and a judge. What doors
+//! do around a run is in [`conduct`].
 
 mod catalogue;
 mod claims;
+pub mod conduct;
 mod document;
 mod kinds;
 mod measured;

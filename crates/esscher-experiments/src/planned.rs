@@ -84,6 +84,11 @@ impl Planned {
         self.seed
     }
 
+    /// What was decided outside the file, the seed included.
+    pub(crate) fn settings(&self) -> Settings {
+        Settings { seed: Some(self.seed), ..self.settings }
+    }
+
     /// The result as sections of a document.
     ///
     /// # Errors

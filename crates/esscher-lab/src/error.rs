@@ -13,6 +13,22 @@ pub enum Error {
     #[error(transparent)]
     Mistake(#[from] Mistake),
 
+    /// A specification's file that cannot be read.
+    #[error("cannot read {}: {}", file.display(), reason(source))]
+    NoSpecification {
+        /// The file.
+        file: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+
+    /// A file that is too large to be a specification.
+    #[error("{} is too large for a specification", file.display())]
+    LargeSpecification {
+        /// The file.
+        file: PathBuf,
+    },
+
     /// The operating system refused.
     #[error("cannot {action} {}: {}", path.display(), reason(source))]
     File {
@@ -160,8 +176,16 @@ impl Error {
                 Some("run the shards that are missing, or `esscher run` on the merged folder".to_string())
             }
             Error::NotARun { .. } => Some("`esscher run FILE.toml` makes one".to_string()),
-            Error::Unit { .. } | Error::Result(_) => None,
+            Error::NoSpecification { .. } => {
+                Some("give a specification in TOML; `esscher example KIND` prints one".to_string())
+            }
+            Error::LargeSpecification { .. } | Error::Unit { .. } | Error::Result(_) => None,
         }
+    }
+
+    /// Whether the request made no sense, as opposed to work that could not be done.
+    pub fn is_request(&self) -> bool {
+        matches!(self, Error::Mistake(_) | Error::NoSpecification { .. } | Error::LargeSpecification { .. })
     }
 
     pub(crate) fn file(action: &'static str, path: &Path, source: io::Error) -> Self {

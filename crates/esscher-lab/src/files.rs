@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use sha2::{Digest, Sha256};
 use std::fs::{self, File};
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
 /// How temporary files begin; the run folder sweeps what a killed process left of them.
@@ -34,6 +34,24 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<()> {
         let _ = fs::remove_file(&part);
         Error::file("write", path, error)
     })
+}
+
+/// Specifications larger than this are not read: ours have a few hundred bytes.
+const LARGEST_SPECIFICATION: u64 = 16 << 20;
+
+/// The text of a specification's file.
+///
+/// # Errors
+/// A file that cannot be read, is not UTF-8 text, or is far too large.
+pub fn read_specification(file: &Path) -> Result<String> {
+    let mut text = String::new();
+    let read =
+        File::open(file).and_then(|opened| opened.take(LARGEST_SPECIFICATION + 1).read_to_string(&mut text));
+    read.map_err(|source| Error::NoSpecification { file: file.to_path_buf(), source })?;
+    if text.len() as u64 > LARGEST_SPECIFICATION {
+        return Err(Error::LargeSpecification { file: file.to_path_buf() });
+    }
+    Ok(text)
 }
 
 /// The bytes of a file, or nothing if there is none.

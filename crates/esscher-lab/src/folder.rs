@@ -94,6 +94,12 @@ impl RunFolder {
         self.write(&format!("{SHARDS}/{name}"), &bytes)
     }
 
+    /// Where the shard of a unit with this table is.
+    pub(crate) fn shard_path(&self, identity: &Identity, unit: usize, table: &Table) -> Result<PathBuf> {
+        let (name, _) = shard::encode(identity, unit, table)?;
+        Ok(self.path.join(SHARDS).join(name))
+    }
+
     pub(crate) fn provenance(&self) -> Result<Option<Provenance>> {
         read_provenance(&self.path)
     }
@@ -164,7 +170,7 @@ pub(crate) fn read_shards(
     let mut found: BTreeMap<usize, Shard> = BTreeMap::new();
     for path in files::list(&folder.join(SHARDS))? {
         let bytes = files::read(&path)?.unwrap_or_default();
-        let (unit, table) = shard::decode(identity, units, &path, &bytes)?;
+        let (unit, table) = shard::decode_file(identity, units, &path, &bytes)?;
         if let Some(other) = found.insert(unit, Shard { path: path.clone(), bytes, table }) {
             return Err(Error::Conflict { first: other.path, second: path });
         }

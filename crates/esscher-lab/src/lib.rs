@@ -8,20 +8,27 @@
     warn(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::unreachable)
 )]
 
+mod account;
 mod error;
 mod experiment;
 mod files;
 mod folder;
+mod merge;
 mod provenance;
 mod run;
+mod session;
 mod shard;
 pub mod specification;
 mod table;
 
+pub use account::Account;
 pub use error::{Error, Result};
 pub use experiment::{Experiment, Failure, Unit};
-pub use files::write as write_file;
+pub use files::{read_specification, write as write_file};
 pub use folder::{FinishedRun, RunFolder, read_finished, specification_of};
+pub use merge::merge;
 pub use provenance::{Origin, Provenance, WorkSession};
-pub use run::{Outcome, Share, Watcher, merge, run};
+pub use run::{Watcher, run};
+pub use session::{Beginning, Outcome, Session, Share};
+pub use shard::{compute_shard, specification_sha256};
 pub use table::{Column, Row, Table, TableError, Value};

@@ -23,7 +23,7 @@ pub struct WorkSession {
     pub host: String,
     /// Operating system and processor.
     pub system: String,
-    /// Threads that ran units.
+    /// Threads that ran units, here or on other machines.
     pub threads: usize,
     /// The process: two sessions may begin in the same moment.
     pub process: u32,
@@ -53,12 +53,12 @@ pub struct Provenance {
 
 impl WorkSession {
     /// A session that begins now.
-    pub(crate) fn begin(origin: &Origin) -> Self {
+    pub(crate) fn begin(origin: &Origin, threads: usize) -> Self {
         WorkSession {
             origin: origin.clone(),
             host: gethostname::gethostname().to_string_lossy().into_owned(),
             system: format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
-            threads: rayon::current_num_threads(),
+            threads,
             process: std::process::id(),
             started: now(),
             ended: None,

@@ -6,6 +6,7 @@
 use crate::error::{Error, Result};
 use crate::experiment::Experiment;
 use crate::{Table, files};
+use esscher_core::Monitor;
 use std::path::Path;
 
 /// What results of one run share.
@@ -25,7 +26,7 @@ const SHOWN: usize = 16;
 impl Identity {
     pub(crate) fn new(experiment: &dyn Experiment) -> Self {
         Identity {
-            specification: files::digest(experiment.specification().as_bytes()),
+            specification: specification_sha256(experiment),
             instruction_set: experiment.instruction_set(),
             version: env!("CARGO_PKG_VERSION").to_string(),
         }
@@ -56,6 +57,11 @@ impl Identity {
     }
 }
 
+/// The SHA-256 of an experiment's normalised specification, in hexadecimal.
+pub fn specification_sha256(experiment: &dyn Experiment) -> String {
+    files::digest(experiment.specification().as_bytes())
+}
+
 fn shown(text: &str) -> String {
     text.chars().take(SHOWN).collect()
 }
@@ -75,24 +81,71 @@ pub(crate) fn encode(identity: &Identity, unit: usize, table: &Table) -> Result<
     Ok((format!("{unit:05}-{}.parquet", &files::digest(&bytes)[..SHOWN]), bytes))
 }
 
+/// Computes a unit anywhere: its shard's bytes, for [`crate::Session::accept`] on the machine that has the run folder.
+///
+/// Nothing if the monitor asked to stop before it was finished.
+///
+/// # Errors
+/// What the unit refuses, with its label; a number that is not in the plan.
+pub fn compute_shard(
+    experiment: &dyn Experiment,
+    unit: usize,
+    monitor: &dyn Monitor,
+) -> Result<Option<Vec<u8>>> {
+    let units = experiment.units();
+    let Some(described) = units.get(unit) else {
+        return Err(Error::Result(
+            format!("the plan has {} units, there is no unit {unit}", units.len()).into(),
+        ));
+    };
+    let table = experiment
+        .run_unit(unit, monitor)
+        .map_err(|source| Error::Unit { unit: described.label.clone(), source })?;
+    table.map(|table| Ok(encode(&Identity::new(experiment), unit, &table)?.1)).transpose()
+}
+
 /// Reads the file of a unit; refuses what is damaged or of another run.
-pub(crate) fn decode(identity: &Identity, units: usize, path: &Path, bytes: &[u8]) -> Result<(usize, Table)> {
-    let damaged = |reason: &str| Error::Damaged { path: path.to_path_buf(), reason: reason.to_string() };
-    let foreign = |reason: &str| Error::Foreign { path: path.to_path_buf(), reason: reason.to_string() };
+pub(crate) fn decode_file(
+    identity: &Identity,
+    units: usize,
+    path: &Path,
+    bytes: &[u8],
+) -> Result<(usize, Table)> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let parts = name.strip_suffix(".parquet").and_then(|stem| stem.split_once('-'));
     let Some((unit, digest)) = parts.and_then(|(unit, digest)| Some((unit.parse::<usize>().ok()?, digest)))
     else {
-        return Err(foreign("its name is not that of a unit"));
+        let reason = "its name is not that of a unit".to_string();
+        return Err(Error::Foreign { path: path.to_path_buf(), reason });
     };
     if digest != &files::digest(bytes)[..SHOWN] {
-        return Err(damaged("its content does not match the checksum in its name"));
+        let reason = "its content does not match the checksum in its name".to_string();
+        return Err(Error::Damaged { path: path.to_path_buf(), reason });
     }
-    let (table, notes) = Table::from_parquet(bytes).map_err(|error| damaged(&error.to_string()))?;
-    identity.check(path, &notes)?;
-    let stated = notes.iter().find(|(note, _)| note == "esscher.unit").map(|(_, value)| value.as_str());
-    if stated != Some(unit.to_string().as_str()) || unit >= units {
-        return Err(foreign("its name and its content speak of different units"));
+    let (stated, table) = decode(identity, units, path, bytes)?;
+    if stated != unit {
+        let reason = "its name and its content speak of different units".to_string();
+        return Err(Error::Foreign { path: path.to_path_buf(), reason });
     }
     Ok((unit, table))
+}
+
+/// Reads the bytes of a unit, wherever they come from; refuses what is damaged or of another run.
+pub(crate) fn decode(
+    identity: &Identity,
+    units: usize,
+    source: &Path,
+    bytes: &[u8],
+) -> Result<(usize, Table)> {
+    let (table, notes) = Table::from_parquet(bytes)
+        .map_err(|error| Error::Damaged { path: source.to_path_buf(), reason: error.to_string() })?;
+    identity.check(source, &notes)?;
+    let stated = notes.iter().find(|(note, _)| note == "esscher.unit").map(|(_, value)| value.as_str());
+    match stated.and_then(|unit| unit.parse().ok()).filter(|unit| *unit < units) {
+        Some(unit) => Ok((unit, table)),
+        None => {
+            let reason = "it says of no unit of the plan that it is its result".to_string();
+            Err(Error::Foreign { path: source.to_path_buf(), reason })
+        }
+    }
 }

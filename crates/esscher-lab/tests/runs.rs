@@ -1,8 +1,9 @@
 //! Runs of a toy experiment: interruption, damage, foreign files, shards; the file system is real.
 
-use esscher_core::Monitor;
+use esscher_core::{Monitor, Unwatched};
 use esscher_lab::{
-    Column, Error, Experiment, Failure, Origin, Outcome, RunFolder, Share, Table, Unit, Watcher, merge, run,
+    Beginning, Column, Error, Experiment, Failure, Origin, Outcome, RunFolder, Session, Share, Table, Unit,
+    Watcher, compute_shard, merge, run,
 };
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -410,4 +411,89 @@ fn an_unfinished_run_is_told_as_such() {
         esscher_lab::read_finished(&place.path().join("no")).unwrap_err(),
         Error::NotARun { .. }
     ));
+}
+
+fn shard_of(experiment: &Squares, unit: usize) -> Vec<u8> {
+    compute_shard(experiment, unit, &Unwatched).unwrap().unwrap()
+}
+
+fn session<'a>(experiment: &'a Squares, folder: &'a RunFolder) -> Session<'a> {
+    match Session::begin(experiment, folder, Share::WHOLE, &origin(), 3).unwrap() {
+        Beginning::Pending(session) => session,
+        Beginning::Finished(outcome) => panic!("{outcome:?}"),
+    }
+}
+
+#[test]
+fn units_computed_elsewhere_make_the_bytes_of_one_run() {
+    let (single, place) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    whole(single.path(), &Squares::new(1)).unwrap();
+    let experiment = Squares::new(1);
+    {
+        let folder = RunFolder::open(place.path(), &experiment).unwrap();
+        let session = session(&experiment, &folder);
+        let pending = session.pending();
+        assert_eq!(pending, (0..UNITS).rev().collect::<Vec<_>>(), "the costliest first");
+        for unit in &pending[..5] {
+            assert_eq!(session.accept(Path::new("elsewhere"), &shard_of(&experiment, *unit)).unwrap(), *unit);
+        }
+        // A unit that was computed twice, because its first machine was thought to be lost.
+        assert_eq!(session.accept(Path::new("elsewhere"), &shard_of(&experiment, 11)).unwrap(), 11);
+        assert!(matches!(session.conclude().unwrap(), Outcome::Stopped { done: 5, total: UNITS }));
+    }
+    let folder = RunFolder::open(place.path(), &experiment).unwrap();
+    let session = session(&experiment, &folder);
+    for unit in session.pending() {
+        session.accept(Path::new("elsewhere"), &shard_of(&experiment, unit)).unwrap();
+    }
+    let Outcome::Finished { computed, kept, provenance, .. } = session.conclude().unwrap() else { panic!() };
+    assert_eq!((computed, kept), (UNITS - 5, 5));
+    assert_eq!(provenance.sessions.iter().map(|session| session.threads).collect::<Vec<_>>(), [3, 3]);
+    assert_eq!(bytes(place.path()), bytes(single.path()));
+    assert_eq!(shards(place.path()).len(), UNITS);
+    let again = Session::begin(&experiment, &folder, Share::WHOLE, &origin(), 3).unwrap();
+    assert!(matches!(again, Beginning::Finished(Outcome::Finished { computed: 0, kept: UNITS, .. })));
+}
+
+#[test]
+fn foreign_or_damaged_units_from_elsewhere_are_refused_and_not_written() {
+    let place = tempfile::tempdir().unwrap();
+    let experiment = Squares::new(1);
+    let folder = RunFolder::open(place.path(), &experiment).unwrap();
+    let session = session(&experiment, &folder);
+    let refused = |bytes: &[u8]| session.accept(Path::new("unit 0 of node 7"), bytes).unwrap_err();
+    let vector = Squares { instruction_set: "avx2".to_string(), ..Squares::new(1) };
+    let text = refused(&shard_of(&vector, 0)).to_string();
+    assert_eq!(
+        text,
+        "unit 0 of node 7 does not belong to this run: its instruction set is avx2, this run's is portable"
+    );
+    let text = refused(&shard_of(&Squares::new(2), 0)).to_string();
+    assert!(text.starts_with("unit 0 of node 7 does not belong to this run: its specification is"), "{text}");
+    let whole = shard_of(&experiment, 0);
+    assert!(matches!(refused(&whole[..whole.len() / 2]), Error::Damaged { .. }));
+    assert!(matches!(refused(b""), Error::Damaged { .. }));
+    assert!(shards(place.path()).is_empty());
+    assert_eq!(session.pending().len(), UNITS);
+    // Another result of the same unit.
+    session.accept(Path::new("unit 0 of node 7"), &whole).unwrap();
+    let mut other =
+        Table::new(&[("unit", Column::Integer), ("square", Column::Real), ("note", Column::Text)]);
+    other.push([0_i64.into(), 1.0.into(), None::<&str>.into()]).unwrap();
+    session.store(1, other.clone()).unwrap();
+    let conflict = session.accept(Path::new("unit 1 of node 7"), &shard_of(&experiment, 1)).unwrap_err();
+    assert!(
+        matches!(&conflict, Error::Conflict { first, .. } if first == &shards(place.path())[1]),
+        "{conflict}"
+    );
+}
+
+#[test]
+fn a_unit_that_fails_elsewhere_is_named_as_it_is_here() {
+    let experiment = Squares { fails_at: Some(7), ..Squares::new(1) };
+    let there = compute_shard(&experiment, 7, &Unwatched).unwrap_err().to_string();
+    let place = tempfile::tempdir().unwrap();
+    assert_eq!(there, whole(place.path(), &experiment).unwrap_err().to_string());
+    let none = compute_shard(&experiment, UNITS, &Unwatched).unwrap_err().to_string();
+    assert!(none.contains("the plan has 12 units, there is no unit 12"), "{none}");
 }

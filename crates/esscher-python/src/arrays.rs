@@ -3,7 +3,9 @@
 use crate::failure::OrRaise;
 use esscher_core::prompt::PromptLength;
 use esscher_core::{Mat, MatRef};
-use numpy::{PyArray1, PyArrayDyn, PyArrayMethods, PyReadonlyArrayDyn, PyUntypedArray, PyUntypedArrayMethods};
+use numpy::{
+    PyArray1, PyArrayDyn, PyArrayMethods, PyReadonlyArrayDyn, PyUntypedArray, PyUntypedArrayMethods,
+};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyInt};
@@ -68,7 +70,10 @@ impl<'py> Reals<'py> {
 
     fn shape_error(&self, expected: &str) -> PyErr {
         let what = self.what;
-        PyValueError::new_err(format!("{what}: expected {expected}, found shape {}", shape_text(self.shape())))
+        PyValueError::new_err(format!(
+            "{what}: expected {expected}, found shape {}",
+            shape_text(self.shape())
+        ))
     }
 }
 
@@ -112,7 +117,9 @@ fn converted<'py>(what: &str, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, 
         } else {
             format!("dtype {}", array.getattr("dtype")?)
         };
-        return Err(PyTypeError::new_err(format!("{what}: expected an array of real numbers, found {found}")));
+        return Err(PyTypeError::new_err(format!(
+            "{what}: expected an array of real numbers, found {found}"
+        )));
     }
     if value.hasattr("mask")? && numpy.getattr("ma")?.call_method1("is_masked", (value,))?.is_truthy()? {
         let message = format!("{what}: some entries are masked: fill them or leave them out");
@@ -155,7 +162,8 @@ pub(crate) fn length(value: &Bound<'_, PyAny>) -> PyResult<PromptLength> {
 /// The dimension of a law that is not given by arrays.
 pub(crate) fn dimension(dimension: i64) -> PyResult<usize> {
     usize::try_from(dimension).ok().filter(|d| (1..=LARGEST_DIMENSION).contains(d)).ok_or_else(|| {
-        let message = format!("the dimension is {dimension}: expected a whole number from 1 to {LARGEST_DIMENSION}");
+        let message =
+            format!("the dimension is {dimension}: expected a whole number from 1 to {LARGEST_DIMENSION}");
         PyValueError::new_err(message)
     })
 }
@@ -184,10 +192,7 @@ pub(crate) fn vector(py: Python<'_>, entries: Vec<f64>) -> Bound<'_, PyArray1<f6
 }
 
 /// A matrix as an array.
-pub(crate) fn matrix<'py>(
-    py: Python<'py>,
-    matrix: MatRef<'_, f64>,
-) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
+pub(crate) fn matrix<'py>(py: Python<'py>, matrix: MatRef<'_, f64>) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
     let mut entries = Vec::with_capacity(matrix.nrows() * matrix.ncols());
     append_rows(matrix, &mut entries);
     array(py, entries, &[matrix.nrows(), matrix.ncols()])

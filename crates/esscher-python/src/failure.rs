@@ -1,8 +1,13 @@
 //! The one place where errors of the library become Python exceptions, with the same sentences as the command line.
 
+use esscher_experiments::conduct;
 use pyo3::PyResult;
-use pyo3::exceptions::{PyMemoryError, PyValueError};
+use pyo3::exceptions::{
+    PyFileExistsError, PyFileNotFoundError, PyMemoryError, PyOSError, PyPermissionError, PyRuntimeError,
+    PyValueError,
+};
 use pyo3::prelude::*;
+use std::io::ErrorKind;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Turns a refusal of the library into an exception.
@@ -14,6 +19,55 @@ impl<T> OrRaise<T> for esscher_core::Result<T> {
     fn or_raise(self) -> PyResult<T> {
         self.map_err(|error| PyValueError::new_err(error.to_string()))
     }
+}
+
+impl<T> OrRaise<T> for Result<T, conduct::Error> {
+    fn or_raise(self) -> PyResult<T> {
+        self.map_err(|error| run_exception(&error))
+    }
+}
+
+impl<T> OrRaise<T> for Result<T, esscher_lab::Error> {
+    fn or_raise(self) -> PyResult<T> {
+        self.map_err(conduct::Error::from).or_raise()
+    }
+}
+
+/// What became of a run: a request that makes no sense is a ValueError, a file an OSError, a refused unit a RuntimeError.
+fn run_exception(error: &conduct::Error) -> PyErr {
+    use esscher_lab::Error as Lab;
+    let message = match error.hint() {
+        Some(hint) => format!("{error}\nhint: {}", in_python(&hint)),
+        None => error.to_string(),
+    };
+    match error {
+        conduct::Error::Lab(Lab::NoSpecification { source, .. } | Lab::File { source, .. }) => {
+            match source.kind() {
+                ErrorKind::NotFound => PyFileNotFoundError::new_err(message),
+                ErrorKind::PermissionDenied => PyPermissionError::new_err(message),
+                ErrorKind::InvalidData => PyValueError::new_err(message),
+                _ => PyOSError::new_err(message),
+            }
+        }
+        conduct::Error::Lab(Lab::NotARun { .. } | Lab::Unfinished { .. }) => {
+            PyFileNotFoundError::new_err(message)
+        }
+        conduct::Error::Lab(Lab::OtherSpecification { .. }) => PyFileExistsError::new_err(message),
+        conduct::Error::Lab(
+            Lab::InUse { .. }
+            | Lab::Damaged { .. }
+            | Lab::Foreign { .. }
+            | Lab::Conflict { .. }
+            | Lab::Incomplete { .. },
+        ) => PyOSError::new_err(message),
+        error if error.is_request() => PyValueError::new_err(message),
+        _ => PyRuntimeError::new_err(message),
+    }
+}
+
+/// Hints speak of the command line's options; here they are arguments.
+fn in_python(hint: &str) -> String {
+    hint.replace("--instruction-set", "instruction_set=").replace("--out", "out=")
 }
 
 /// A choice among words: `what` is `found`, expected one of `names`.

@@ -170,9 +170,11 @@ fn scaling(value: Option<&Bound<'_, PyAny>>) -> PyResult<Scaling> {
     match value {
         None => Ok(Scaling::None),
         Some(value) => match value.cast::<PyString>() {
-            Ok(name) => {
-                choice("scaling", name.to_str()?, &[("inverse-root-dimension", Scaling::InverseRootDimension)])
-            }
+            Ok(name) => choice(
+                "scaling",
+                name.to_str()?,
+                &[("inverse-root-dimension", Scaling::InverseRootDimension)],
+            ),
             Err(_) => value.extract().map(Scaling::Factor),
         },
     }

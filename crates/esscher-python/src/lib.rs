@@ -6,12 +6,17 @@
 // Extractors hand their errors to `?`, and Python's calling convention asks for many arguments.
 #![allow(clippy::too_many_arguments)]
 // PyO3's macros generate public items.
-#![allow(unreachable_pub, missing_docs, reason = "the public face is Python's; python/esscher/_native.pyi describes it")]
+#![allow(
+    unreachable_pub,
+    missing_docs,
+    reason = "the public face is Python's; python/esscher/_native.pyi describes it"
+)]
 
 mod arrays;
 mod failure;
 mod heads;
 mod measures;
+mod runs;
 mod threads;
 mod user_law;
 mod watch;
@@ -30,6 +35,11 @@ mod _native {
     use super::measures::{
         PyAffine, PyCube, PyEmpirical, PyGaussian, PyLaplace, PyMeasure, PyMixture, PyProduct, PyRademacher,
         PySphere,
+    };
+    #[pymodule_export]
+    use super::runs::{
+        catalogue, compute_unit, example, instruction_sets, merge_shards, plan, read_run, reproduce, run,
+        write_report,
     };
     #[pymodule_export]
     use super::user_law::PyCustom;

@@ -2,12 +2,12 @@
 
 use crate::arrays::{self, Reals};
 use crate::failure::{Exceptions, OrRaise, room_for};
+use esscher_core::Mat;
 use esscher_core::measure::laws::{LawTolerance, LawViolation, check_laws};
 use esscher_core::measure::{
     Affine, Cube, Empirical, Gaussian, Laplace, Law, Measure, Mixture, Product, Rademacher, Sharpness, Sphere,
 };
 use esscher_core::numerics::{InstructionSet, Stream};
-use esscher_core::Mat;
 use numpy::{PyArray1, PyArrayDyn};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -73,11 +73,8 @@ impl PyMeasure {
         let mut shape = others.to_vec();
         let mut numbers = room_for("the answer", &[others.iter().product(), each.iter().product()])?;
         if size != self.law.dimension() {
-            let error = esscher_core::Error::Size {
-                what: "the tilt",
-                expected: self.law.dimension(),
-                found: size,
-            };
+            let error =
+                esscher_core::Error::Size { what: "the tilt", expected: self.law.dimension(), found: size };
             return Err(error).or_raise();
         }
         // Many cheap answers: signals are looked for between batches of them.
@@ -105,9 +102,11 @@ pub(crate) fn measure_from(what: &'static str, value: &Bound<'_, PyAny>) -> PyRe
         let measure = measure.get();
         return Ok((measure.law.clone(), measure.exceptions.clone()));
     }
-    if value.is_none() || value.is_instance_of::<PyDict>() || value.is_instance_of::<pyo3::types::PyString>() {
+    if value.is_none() || value.is_instance_of::<PyDict>() || value.is_instance_of::<pyo3::types::PyString>()
+    {
         let found = value.get_type().name()?;
-        let message = format!("{what}: expected a measure or an array of tokens, found an object of type {found}");
+        let message =
+            format!("{what}: expected a measure or an array of tokens, found an object of type {found}");
         return Err(PyTypeError::new_err(message));
     }
     let rows = Reals::read(what, value)?;
@@ -131,11 +130,7 @@ impl PyMeasure {
     }
 
     /// Λ(θ) = log E exp⟨θ, z⟩ at one tilt, or at each of an array of tilts (..., d).
-    fn log_partition<'py>(
-        &self,
-        py: Python<'py>,
-        tilt: &Bound<'py, PyAny>,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    fn log_partition<'py>(&self, py: Python<'py>, tilt: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         self.at_tilts(py, tilt, &[], |law, tilt, numbers| {
             numbers.push(law.log_partition(tilt)?);
             Ok(())
@@ -164,11 +159,7 @@ impl PyMeasure {
     }
 
     /// KL(μ_θ ‖ μ): about e^KL tokens are needed to see the tilted measure.
-    fn tilt_divergence<'py>(
-        &self,
-        py: Python<'py>,
-        tilt: &Bound<'py, PyAny>,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    fn tilt_divergence<'py>(&self, py: Python<'py>, tilt: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         self.at_tilts(py, tilt, &[], |law, tilt, numbers| {
             numbers.push(law.tilt_divergence(tilt)?);
             Ok(())
@@ -239,8 +230,7 @@ impl PyMeasure {
         let tilt = arrays::vector(py, theta);
         let recipe = (py.import("operator")?.call_method1("methodcaller", ("tilted", tilt))?, (slf,));
         // Tilts of tilts add up: no tower grows.
-        let measure =
-            PyMeasure { law, exceptions: own.exceptions.clone(), depth: own.depth, recipe: None };
+        let measure = PyMeasure { law, exceptions: own.exceptions.clone(), depth: own.depth, recipe: None };
         Ok(measure.made_by(recipe.into_pyobject(py)?))
     }
 
@@ -264,7 +254,8 @@ impl PyMeasure {
         let (count, d) = (components.len(), self.law.dimension());
         let mut covariances = room_for("the covariances of the components", &[count, d, d])?;
         let weights = components.iter().map(|component| component.weight()).collect();
-        let means = components.iter().flat_map(|component| component.gaussian.mean_vector().to_vec()).collect();
+        let means =
+            components.iter().flat_map(|component| component.gaussian.mean_vector().to_vec()).collect();
         for component in &components {
             arrays::append_rows(component.gaussian.covariance_matrix(), &mut covariances);
         }
@@ -345,7 +336,8 @@ impl PyGaussian {
         let mean = arrays::vector(py, gaussian.mean_vector().to_vec());
         let covariance = arrays::matrix(py, gaussian.covariance_matrix())?;
         let recipe = recipe::<PyGaussian>(py, (mean, covariance))?;
-        Ok(PyClassInitializer::from(PyMeasure::simple(gaussian.clone()).made_by(recipe)).add_subclass(PyGaussian))
+        Ok(PyClassInitializer::from(PyMeasure::simple(gaussian.clone()).made_by(recipe))
+            .add_subclass(PyGaussian))
     }
 
     pub(crate) fn wrap(py: Python<'_>, gaussian: &Gaussian) -> PyResult<Py<PyGaussian>> {
@@ -369,11 +361,7 @@ pub(crate) fn gaussian_from(what: &str, value: &Bound<'_, PyAny>) -> PyResult<Ga
 #[pymethods]
 impl PyGaussian {
     #[new]
-    fn new(
-        py: Python<'_>,
-        mean: &Bound<'_, PyAny>,
-        covariance: &Bound<'_, PyAny>,
-    ) -> PyResult<Family<Self>> {
+    fn new(py: Python<'_>, mean: &Bound<'_, PyAny>, covariance: &Bound<'_, PyAny>) -> PyResult<Family<Self>> {
         let mean = arrays::owned_vector("mean", mean)?;
         let covariance = arrays::owned_matrix("covariance", covariance)?;
         arrays::check_dimension("mean", mean.len())?;
@@ -590,4 +578,3 @@ impl PyProduct {
         Ok(PyClassInitializer::from(measure.made_by(recipe)).add_subclass(PyProduct))
     }
 }
-

@@ -38,7 +38,9 @@ impl UserFunction {
     fn new(name: &'static str, function: &Bound<'_, PyAny>, exceptions: &Exceptions) -> PyResult<Self> {
         if !function.is_callable() {
             let found = function.get_type().name()?;
-            return Err(PyTypeError::new_err(format!("{name}: expected a function, found an object of type {found}")));
+            return Err(PyTypeError::new_err(format!(
+                "{name}: expected a function, found an object of type {found}"
+            )));
         }
         Ok(UserFunction {
             name,
@@ -158,7 +160,8 @@ impl PyCustom {
             custom = custom.with_sub_gaussian(stated);
         }
         // Pickled with its functions, if Python can pickle them.
-        let arguments = [("tilted_mean", tilted_mean), ("tilted_covariance", tilted_covariance), ("sampler", sampler)];
+        let arguments =
+            [("tilted_mean", tilted_mean), ("tilted_covariance", tilted_covariance), ("sampler", sampler)];
         let keywords = pyo3::types::PyDict::new(py);
         for (name, function) in arguments {
             keywords.set_item(name, function)?;

@@ -1,5 +1,6 @@
 //! How the program ends: exit codes, and errors as a line with a hint.
 
+use esscher_experiments::conduct;
 use esscher_lab::specification::Mistake;
 use std::process::ExitCode;
 
@@ -33,9 +34,10 @@ impl Ending {
 impl From<&Trouble> for Ending {
     fn from(trouble: &Trouble) -> Self {
         match trouble {
-            Trouble::Request { .. } | Trouble::Lab(esscher_lab::Error::Mistake(_)) => Ending::BadRequest,
+            Trouble::Request { .. } => Ending::BadRequest,
+            Trouble::Run(error) if error.is_request() => Ending::BadRequest,
             Trouble::NobodyListens => Ending::Done,
-            Trouble::Lab(_) | Trouble::Other(_) => Ending::Failed,
+            Trouble::Run(_) | Trouble::Other(_) => Ending::Failed,
         }
     }
 }
@@ -46,7 +48,7 @@ pub(crate) enum Trouble {
     /// Arguments or inputs that make no sense.
     Request { message: String, hint: Option<String> },
     /// A run.
-    Lab(esscher_lab::Error),
+    Run(conduct::Error),
     /// Standard output was closed by its reader, as `head` does.
     NobodyListens,
     /// Anything else.
@@ -65,7 +67,7 @@ impl Trouble {
     pub(crate) fn message(&self) -> String {
         match self {
             Trouble::Request { message, .. } => message.clone(),
-            Trouble::Lab(error) => error.to_string(),
+            Trouble::Run(error) => error.to_string(),
             Trouble::NobodyListens => "standard output is closed".to_string(),
             Trouble::Other(error) => format!("{error:#}"),
         }
@@ -74,21 +76,27 @@ impl Trouble {
     pub(crate) fn hint(&self) -> Option<String> {
         match self {
             Trouble::Request { hint, .. } => hint.clone(),
-            Trouble::Lab(error) => error.hint(),
+            Trouble::Run(error) => error.hint(),
             Trouble::NobodyListens | Trouble::Other(_) => None,
         }
     }
 }
 
+impl From<conduct::Error> for Trouble {
+    fn from(error: conduct::Error) -> Self {
+        Trouble::Run(error)
+    }
+}
+
 impl From<esscher_lab::Error> for Trouble {
     fn from(error: esscher_lab::Error) -> Self {
-        Trouble::Lab(error)
+        Trouble::Run(error.into())
     }
 }
 
 impl From<Mistake> for Trouble {
     fn from(mistake: Mistake) -> Self {
-        Trouble::Lab(mistake.into())
+        Trouble::Run(mistake.into())
     }
 }
 

@@ -2,9 +2,8 @@
 
 use crate::output::tell;
 use esscher_core::Monitor;
-use esscher_lab::{Unit, Watcher};
+use esscher_lab::{Account, Unit, Watcher};
 use indicatif::{ProgressBar, ProgressStyle};
-use std::collections::HashMap;
 use std::io::IsTerminal;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -43,43 +42,18 @@ enum Display {
 
 #[derive(Default)]
 struct Work {
-    /// The cost of each unit, and the part of it that is done, from 0 to 1.
-    units: HashMap<usize, (f64, f64)>,
-    total: f64,
-    done: f64,
-    /// Cost that was there when the run began.
-    kept: f64,
-    finished: usize,
+    account: Account,
     began: Option<Instant>,
     last_line: Option<Instant>,
 }
 
 impl Work {
-    fn begin(&mut self, units: impl Iterator<Item = (usize, f64, bool)>) {
-        *self = Work { began: Some(Instant::now()), last_line: Some(Instant::now()), ..Work::default() };
-        for (unit, cost, is_done) in units {
-            let cost = cost.max(LEAST_COST);
-            self.units.insert(unit, (cost, f64::from(u8::from(is_done))));
-            self.total += cost;
-            if is_done {
-                self.kept += cost;
-                self.finished += 1;
-            }
-        }
-        self.done = self.kept;
-    }
-
-    fn advance(&mut self, unit: usize, part: f64) {
-        if let Some((cost, known)) = self.units.get_mut(&unit) {
-            let gain = (part.clamp(0.0, 1.0) - *known).max(0.0);
-            *known += gain;
-            self.done += gain * *cost;
-        }
+    fn begin(plan: &[(usize, Unit, bool)]) -> Self {
+        let now = Some(Instant::now());
+        Work { account: Account::new(plan), began: now, last_line: now }
     }
 }
 
-/// A unit counts at least this many seconds, so that plans of nothing but cheap units move too.
-const LEAST_COST: f64 = 1e-3;
 const BETWEEN_LINES: Duration = Duration::from_secs(5);
 
 impl Progress {
@@ -108,23 +82,23 @@ impl Progress {
     }
 
     fn show(&self, work: &mut Work) {
-        let (total, done) = (work.total, work.done);
+        let done = work.account.fraction();
         let elapsed = work.began.map_or(0.0, |began| began.elapsed().as_secs_f64());
         // What was kept took no time now: the pace is that of the rest.
-        let pace = (done - work.kept) / elapsed.max(1e-9);
-        let left = if elapsed > 0.5 && pace > 0.0 { Some((total - done) / pace) } else { None };
+        let pace = (done - work.account.fraction_when_begun()) / elapsed.max(1e-9);
+        let left = if elapsed > 0.5 && pace > 0.0 { Some((1.0 - done) / pace) } else { None };
         let left = left.map_or(String::new(), |left| format!("{} left", duration(left)));
         match &self.display {
             Display::Bar(bar) => {
-                bar.set_position((1000.0 * done / total.max(1e-9)) as u64);
+                bar.set_position((1000.0 * done) as u64);
                 bar.set_message(left);
             }
             Display::Lines => {
                 let due = work.last_line.is_none_or(|last| last.elapsed() >= BETWEEN_LINES);
                 if due && elapsed > 2.0 {
                     work.last_line = Some(Instant::now());
-                    let percent = 100.0 * done / total.max(1e-9);
-                    let (finished, units) = (work.finished, work.units.len());
+                    let percent = 100.0 * done;
+                    let (finished, units) = (work.account.finished(), work.account.units());
                     let counted =
                         if units > 1 { format!(", {finished} of {units} units") } else { String::new() };
                     let left = if left.is_empty() { left } else { format!(", {left}") };
@@ -151,20 +125,19 @@ fn duration(seconds: f64) -> String {
 impl Watcher for Progress {
     fn plan(&self, units: &[(usize, Unit, bool)]) {
         let mut work = self.lock();
-        work.begin(units.iter().map(|(number, unit, is_done)| (*number, unit.cost, *is_done)));
+        *work = Work::begin(units);
         self.show(&mut work);
     }
 
     fn part(&self, unit: usize, fraction: f64) {
         let mut work = self.lock();
-        work.advance(unit, fraction);
+        work.account.advance(unit, fraction);
         self.show(&mut work);
     }
 
     fn finished(&self, unit: usize) {
         let mut work = self.lock();
-        work.advance(unit, 1.0);
-        work.finished += 1;
+        work.account.finish(unit);
         self.show(&mut work);
     }
 
@@ -177,10 +150,10 @@ impl Watcher for Progress {
 impl Monitor for Progress {
     fn progress(&self, completed: usize, total: usize) {
         let mut work = self.lock();
-        if work.units.is_empty() || completed == 0 {
-            work.begin([(0, 1.0, false)].into_iter());
+        if work.account.units() == 0 || completed == 0 {
+            *work = Work::begin(&[(0, Unit { label: String::new(), cost: 1.0 }, false)]);
         }
-        work.advance(0, completed as f64 / total.max(1) as f64);
+        work.account.advance(0, completed as f64 / total.max(1) as f64);
         self.show(&mut work);
     }
 

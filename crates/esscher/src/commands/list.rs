@@ -3,8 +3,7 @@
 use crate::arguments::{AskedGroup, Common};
 use crate::ending::{Ending, Trouble};
 use crate::output::{say, write_out};
-use esscher_experiments::{Group, catalogue, kinds};
-use esscher_lab::specification::nearest;
+use esscher_experiments::{Group, catalogue, conduct};
 use serde_json::json;
 
 pub(super) fn list(common: &Common, asked: Option<AskedGroup>) -> Result<Ending, Trouble> {
@@ -18,7 +17,7 @@ pub(super) fn list(common: &Common, asked: Option<AskedGroup>) -> Result<Ending,
     if common.json {
         let entries: Vec<_> = entries
             .iter()
-            .map(|entry| json!({ "group": title(entry.group), "name": entry.name, "summary": entry.summary }))
+            .map(|entry| json!({ "group": entry.group.name(), "name": entry.name, "summary": entry.summary }))
             .collect();
         say(json!(entries))?;
         return Ok(Ending::Done);
@@ -26,7 +25,7 @@ pub(super) fn list(common: &Common, asked: Option<AskedGroup>) -> Result<Ending,
     let mut last = None;
     for entry in entries {
         if last != Some(entry.group) {
-            say(format_args!("{}{}", if last.is_some() { "\n" } else { "" }, title(entry.group)))?;
+            say(format_args!("{}{}", if last.is_some() { "\n" } else { "" }, entry.group.name()))?;
             last = Some(entry.group);
         }
         say(format_args!("  {:<34} {}", entry.name, entry.summary))?;
@@ -36,26 +35,6 @@ pub(super) fn list(common: &Common, asked: Option<AskedGroup>) -> Result<Ending,
 
 /// Prints the example of a kind.
 pub(super) fn example(name: &str) -> Result<Ending, Trouble> {
-    let names: Vec<&str> = kinds().iter().map(|kind| kind.name).collect();
-    match kinds().iter().find(|kind| kind.name == name) {
-        Some(kind) => {
-            write_out(kind.example.as_bytes())?;
-            Ok(Ending::Done)
-        }
-        None => {
-            let hint = match nearest(name, &names) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => format!("the kinds are {}", names.join(", ")),
-            };
-            Err(Trouble::with_hint(format!("there is no kind of experiment `{name}`"), hint))
-        }
-    }
-}
-
-fn title(group: Group) -> &'static str {
-    match group {
-        Group::Measure => "measures",
-        Group::Experiment => "experiments",
-        Group::Claim => "claims",
-    }
+    write_out(conduct::example(name)?.as_bytes())?;
+    Ok(Ending::Done)
 }

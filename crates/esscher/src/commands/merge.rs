@@ -1,42 +1,22 @@
 //! `esscher merge`: the shards of one experiment become a single run.
 
-use super::{origin, publish, settings};
+use super::{origin, settings};
 use crate::arguments::Common;
 use crate::ending::{Ending, Trouble};
 use crate::output::say;
-use esscher_experiments::Planned;
-use esscher_lab::specification_of;
+use esscher_experiments::conduct;
 use serde_json::json;
 use std::path::PathBuf;
 
 pub(super) fn merge(common: &Common, folders: &[PathBuf], out: Option<PathBuf>) -> Result<Ending, Trouble> {
-    let first = &folders[0];
-    let text = specification_of(first)?;
-    let settings = settings(common, None)?;
-    let planned = Planned::read(&first.join("spec.toml").display().to_string(), &text, settings)?;
-    let out = match out {
-        Some(out) => out,
-        None => {
-            let name = first.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            let Some((name, _)) = name.rsplit_once(".shard-") else {
-                return Err(Trouble::with_hint(
-                    format!("{} is not named like a shard", first.display()),
-                    "say where the merged run goes with --out FOLDER",
-                ));
-            };
-            first.with_file_name(name)
-        }
-    };
-    let (folder, result, provenance) = esscher_lab::merge(&planned, folders, &out, &origin())?;
-    let document = publish::describe(&planned, &result, &provenance, settings)?;
-    publish::publish(&folder, &document)?;
+    let folder = conduct::merge(folders, out, settings(common, None)?, &origin())?;
     if common.json {
-        say(json!({ "folder": folder.path(), "outcome": "finished" }))?;
+        say(json!({ "folder": folder, "outcome": "finished" }))?;
     } else {
         say(format_args!(
             "{} shards merged; report: {}",
             folders.len(),
-            folder.path().join("report.html").display()
+            folder.join("report.html").display()
         ))?;
     }
     Ok(Ending::Done)

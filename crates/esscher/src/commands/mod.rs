@@ -4,7 +4,6 @@ mod attend;
 mod horizon;
 mod list;
 mod merge;
-mod publish;
 mod report;
 mod reproduce;
 mod run;
@@ -14,10 +13,8 @@ use crate::ending::{Ending, Trouble};
 use crate::output::write_out;
 use clap::CommandFactory;
 use esscher_core::numerics::InstructionSet;
-use esscher_experiments::{Planned, Settings};
+use esscher_experiments::Settings;
 use esscher_lab::Origin;
-use std::io::Read;
-use std::path::Path;
 
 pub(crate) fn execute(arguments: Arguments) -> Result<Ending, Trouble> {
     let common = arguments.common;
@@ -88,23 +85,4 @@ fn settings(common: &Common, seed: Option<u64>) -> Result<Settings, Trouble> {
         None => InstructionSet::best(),
     };
     Ok(Settings { seed, instruction_set })
-}
-
-/// Specifications larger than this are not read: ours have a few hundred bytes.
-const LARGEST_SPECIFICATION: u64 = 16 << 20;
-
-fn read_specification(file: &Path, settings: Settings) -> Result<Planned, Trouble> {
-    let mut text = String::new();
-    let read = std::fs::File::open(file)
-        .and_then(|opened| opened.take(LARGEST_SPECIFICATION + 1).read_to_string(&mut text));
-    read.map_err(|error| {
-        Trouble::with_hint(
-            format!("cannot read {}: {error}", file.display()),
-            "give a specification in TOML; `esscher example KIND` prints one",
-        )
-    })?;
-    if text.len() as u64 > LARGEST_SPECIFICATION {
-        return Err(Trouble::request(format!("{} is too large for a specification", file.display())));
-    }
-    Ok(Planned::read(&file.display().to_string(), &text, settings)?)
 }

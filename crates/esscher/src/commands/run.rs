@@ -1,26 +1,26 @@
 //! `esscher run` and `esscher shard`: one experiment into its folder.
 
-use super::{origin, publish, read_specification, settings};
+use super::{origin, settings};
 use crate::arguments::{Common, RunArguments};
 use crate::ending::{Ending, Trouble};
 use crate::output::{say, write_out};
 use crate::progress::Progress;
+use esscher_experiments::conduct;
 use esscher_lab::{Experiment, Outcome, RunFolder, Share};
 use serde_json::json;
 use std::path::Path;
 
 pub(super) fn run(common: &Common, file: &Path, arguments: &RunArguments) -> Result<Ending, Trouble> {
-    let settings = settings(common, arguments.seed)?;
-    let planned = read_specification(file, settings)?;
-    let name = run_name(file)?;
+    let planned = conduct::read_file(file, settings(common, arguments.seed)?)?;
+    let name = conduct::name_of_file(file)?;
     let folder = RunFolder::open(&arguments.out.join(&name), &planned)?;
     let progress = Progress::new(&name, common.quiet);
     let outcome = esscher_lab::run(&planned, &folder, Share::WHOLE, &origin(), &progress);
     progress.clear();
     match outcome? {
         Outcome::Finished { result, computed, kept, provenance } => {
-            let document = publish::describe(&planned, &result, &provenance, settings)?;
-            publish::publish(&folder, &document)?;
+            let document = conduct::describe(&planned, &result, &provenance)?.document;
+            conduct::publish(&folder, &document)?;
             let report = folder.path().join("report.html");
             if common.json {
                 let text = json!({
@@ -40,7 +40,7 @@ pub(super) fn run(common: &Common, file: &Path, arguments: &RunArguments) -> Res
 
 /// Prints what would be run.
 pub(super) fn plan(common: &Common, file: &Path, arguments: &RunArguments) -> Result<Ending, Trouble> {
-    let planned = read_specification(file, settings(common, arguments.seed)?)?;
+    let planned = conduct::read_file(file, settings(common, arguments.seed)?)?;
     let units = planned.units();
     let seconds: f64 = units.iter().map(|unit| unit.cost).sum();
     if common.json {
@@ -63,21 +63,12 @@ pub(super) fn shard(
     share: &str,
     arguments: &RunArguments,
 ) -> Result<Ending, Trouble> {
-    let parsed = share.split_once('/').and_then(|(index, of)| {
-        let (index, of) = (index.parse().ok()?, of.parse().ok()?);
-        Some((index, of, Share::new(index, of)?))
-    });
-    let Some((index, of, parsed)) = parsed else {
-        return Err(Trouble::with_hint(
-            format!("the share `{share}` makes no sense: expected i/N with i from 0 to N - 1"),
-            "three machines run 0/3, 1/3 and 2/3",
-        ));
-    };
-    let planned = read_specification(file, settings(common, arguments.seed)?)?;
-    let name = format!("{}.shard-{index}-of-{of}", run_name(file)?);
+    let (share, ending) = conduct::share(share)?;
+    let planned = conduct::read_file(file, settings(common, arguments.seed)?)?;
+    let name = conduct::name_of_file(file)? + &ending;
     let folder = RunFolder::open(&arguments.out.join(&name), &planned)?;
     let progress = Progress::new(&name, common.quiet);
-    let outcome = esscher_lab::run(&planned, &folder, parsed, &origin(), &progress);
+    let outcome = esscher_lab::run(&planned, &folder, share, &origin(), &progress);
     progress.clear();
     unfinished(common, folder.path(), &outcome?)
 }
@@ -103,18 +94,4 @@ fn unfinished(common: &Common, folder: &Path, outcome: &Outcome) -> Result<Endin
         say(format_args!("{}: {text}", folder.display()))?;
     }
     Ok(ending)
-}
-
-/// The run's name: the file's, and its folder's for files called quick.toml or full.toml.
-fn run_name(file: &Path) -> Result<String, Trouble> {
-    let text = |part: &std::ffi::OsStr| part.to_string_lossy().into_owned();
-    let stem = file.file_stem().map(text).unwrap_or_default();
-    let name = match (stem.as_str(), file.parent().and_then(Path::file_name).map(text)) {
-        ("quick" | "full", Some(parent)) => format!("{parent}-{stem}"),
-        _ => stem,
-    };
-    if name.is_empty() || name.starts_with('.') {
-        return Err(Trouble::request(format!("{}: the file's name makes no name for a run", file.display())));
-    }
-    Ok(name)
 }

@@ -1,0 +1,79 @@
+//! Merges the shards that several machines made into the bytes of a single run.
+
+use crate::Table;
+use crate::error::{Error, Result};
+use crate::experiment::Experiment;
+use crate::folder::{self, RunFolder};
+use crate::provenance::{Origin, Provenance, WorkSession};
+use crate::session::{conclude, finished, history};
+use crate::shard::Identity;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Merges the shards of other folders into this one and concludes the run.
+///
+/// # Errors
+/// Shards of another specification, instruction set or version; damaged ones; units that no folder has.
+pub fn merge(
+    experiment: &dyn Experiment,
+    sources: &[PathBuf],
+    out: &Path,
+    origin: &Origin,
+) -> Result<(RunFolder, Table, Provenance)> {
+    let mut identity = Identity::new(experiment);
+    // Merging runs no unit: shards of instructions that this machine lacks merge too, as long as they are of one set.
+    if let Some(set) = sources.iter().find_map(|source| folder::instruction_set_of(source)) {
+        identity.instruction_set = set;
+    }
+    let units = experiment.units().len();
+    let mut gathered: BTreeMap<usize, folder::Shard> = BTreeMap::new();
+    let mut sessions: Vec<WorkSession> = Vec::new();
+    for source in sources {
+        let found = folder::specification_of(source)?;
+        folder::check_specification(source, experiment.specification(), found.as_bytes())?;
+        for (unit, shard) in folder::read_shards(source, &identity, units)? {
+            keep(&mut gathered, unit, shard)?;
+        }
+        for session in folder::read_provenance(source)?.map_or(Vec::new(), |history| history.sessions) {
+            if !sessions.contains(&session) {
+                sessions.push(session);
+            }
+        }
+    }
+    // Everything is in order: only now is a folder made or changed.
+    let folder = RunFolder::open(out, experiment)?;
+    let mut provenance = history(&folder, &identity, units)?;
+    if let Some(result) = finished(&folder, &identity, &provenance)? {
+        return Ok((folder, result, provenance));
+    }
+    let mut done = folder::read_shards(folder.path(), &identity, units)?;
+    for (unit, shard) in gathered {
+        if !done.contains_key(&unit) {
+            folder.write_shard(&identity, unit, &shard.table)?;
+        }
+        keep(&mut done, unit, shard)?;
+    }
+    let known = provenance.sessions.clone();
+    provenance.sessions.extend(sessions.into_iter().filter(|session| !known.contains(session)));
+    if let Some(first) = (0..units).find(|unit| !done.contains_key(unit)) {
+        return Err(Error::Incomplete { missing: units - done.len(), total: units, first });
+    }
+    let mut session = WorkSession::begin(origin, rayon::current_num_threads());
+    session.end(0);
+    provenance.sessions.push(session);
+    let done = done.into_iter().map(|(unit, shard)| (unit, shard.table)).collect();
+    let result = conclude(experiment, &folder, &identity, done, &mut provenance)?;
+    Ok((folder, result, provenance))
+}
+
+/// Keeps a unit's shard; refuses another result of the same unit.
+fn keep(done: &mut BTreeMap<usize, folder::Shard>, unit: usize, shard: folder::Shard) -> Result<()> {
+    match done.get(&unit) {
+        Some(ours) if ours.bytes == shard.bytes => Ok(()),
+        Some(ours) => Err(Error::Conflict { first: ours.path.clone(), second: shard.path }),
+        None => {
+            done.insert(unit, shard);
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,314 @@
+"""Runs: a specification becomes a folder with its result, figures and report, on this machine or on a cluster."""
+
+from __future__ import annotations
+
+import html
+import json
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from numpy.typing import NDArray
+
+from esscher import _native
+from esscher._progress import Progress, shown
+from esscher.results import Results
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+    from matplotlib.axes import Axes
+
+_LARGEST_SEED = 2**63 - 1
+
+
+class Run:
+    """A finished run, read from its folder.
+
+    ``result`` holds the numbers, ``provenance`` who computed them where and when, ``report`` the page for people; a run
+    that measures a claim of the paper has its ``claim``, ``verdict`` and ``reason``, else they are None.
+    """
+
+    folder: Path
+    specification: str
+    title: str
+    kind: str
+    seed: int
+    result: Results
+    provenance: dict[str, Any]
+    claim: str | None
+    verdict: str | None
+    reason: str | None
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self.folder = Path(folder)
+        read = _native.read_run(self.folder)
+        self.specification = read["specification"]
+        self.title = read["title"]
+        self.kind = read["kind"]
+        self.seed = read["seed"]
+        self.provenance = json.loads(read["provenance"])
+        self.result = Results(read["result"], title=self.title)
+        finding = read["finding"] or {}
+        self.claim = finding.get("claim")
+        self.verdict = finding.get("verdict")
+        self.reason = finding.get("reason")
+
+    @property
+    def report(self) -> Path:
+        """The report, a page that asks nothing of a network."""
+        return self.folder / "report.html"
+
+    def to_polars(self) -> polars.DataFrame:
+        """The result as a polars data frame."""
+        return self.result.to_polars()
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """The result as a pandas data frame."""
+        return self.result.to_pandas()
+
+    def to_numpy(self) -> NDArray[Any]:
+        """The result as a structured array."""
+        return self.result.to_numpy()
+
+    def plot(self, ax: Axes | None = None, **style: Any) -> Axes:
+        """Draws the result's columns; the figures made for its kind are in the folder's ``figures``."""
+        return self.result.plot(ax, **style)
+
+    def __repr__(self) -> str:
+        verdict = f", {self.claim}: {self.verdict}" if self.claim else ""
+        return f"<esscher.Run {self.title!r}, {self.kind}, {len(self.result)} rows in {self.folder}{verdict}>"
+
+    def _repr_html_(self) -> str:
+        verdict = ""
+        if self.claim:
+            verdict = f"<p><b>{html.escape(self.verdict or '')}</b>: {html.escape(self.reason or '')}</p>"
+        report = f'<p>{html.escape(self.kind)}, <a href="{html.escape(str(self.report))}">report</a></p>'
+        return f"{verdict}{self.result._repr_html_()}{report}"
+
+
+class Plan:
+    """What a specification would run: its normal form and its units of work.
+
+    >>> import esscher as es
+    >>> plan = es.plan(es.example("concentration"))
+    >>> plan.kind, len(plan.units) == len(plan.units["label"])
+    ('concentration', True)
+    """
+
+    def __init__(self, read: dict[str, Any]) -> None:
+        self.specification: str = read["specification"]
+        self.title: str = read["title"]
+        self.kind: str = read["kind"]
+        self.seed: int = read["seed"]
+        self.instruction_set: str = read["instruction_set"]
+        self.name: str = read["name"]
+        labels, costs = ([unit[part] for unit in read["units"]] for part in (0, 1))
+        seconds = f"about {sum(costs):.0f} seconds on one core"
+        self.units = Results({"label": labels, "cost": costs}, title=self.title, notes=[seconds])
+
+    def __repr__(self) -> str:
+        return f"{self.specification}\n{self.units!r}"
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(self.specification)}</pre>{self.units._repr_html_()}"
+
+
+class Reproduction(Results):
+    """The claims of the paper with their verdicts, a row each; ``report`` is the page on all of them."""
+
+    def __init__(self, findings: Iterable[dict[str, Any]], report: Path) -> None:
+        rows = list(findings)
+        names = ("claim", "verdict", "reason", "title", "folder")
+        columns = {name: [row[name] for row in rows] for name in names}
+        super().__init__(columns, title="The claims of the paper", notes=[f"report: {report}"])
+        self.report = report
+
+
+def run(
+    spec: str | os.PathLike[str],
+    *,
+    out: str | os.PathLike[str] = "runs",
+    name: str | None = None,
+    engine: Literal["local", "ray"] = "local",
+    address: str | None = None,
+    seed: int | None = None,
+    instruction_set: str | None = None,
+    progress: Progress = None,
+) -> Run:
+    """Runs one experiment from its specification into the run folder ``out/name``.
+
+    ``spec`` is a file (a path, or a string that ends with ``.toml`` or names a file) or the TOML text itself. The folder
+    gets spec.toml, provenance.json, shards/, result.parquet, figures/ and report.html; ``name`` is the file's by default,
+    for a text the kind with the beginning of its checksum. Ctrl-C stops after the work at hand, and the same call goes on
+    from there; a finished run is read, not computed.
+
+    ``engine="ray"`` computes the units on a Ray cluster (``pip install esscher[ray]``) at ``address``: None for the one
+    this process is connected to, the one started on this machine or else one of its own; ``"auto"``, ``"host:port"`` or
+    ``"ray://host:port"``. The result has the same bytes as a local run on the same instruction set; machines that do not
+    all have it need ``instruction_set="portable"``.
+
+    >>> import esscher as es, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     found = es.run(es.example("concentration"), out=folder)
+    >>> found.kind, "length" in found.result.names
+    ('concentration', True)
+    """
+    file, text = _specification(spec)
+    if engine not in ("local", "ray"):
+        raise ValueError(f'engine is "{engine}": expected "local" or "ray"')
+    if address is not None and engine != "ray":
+        raise ValueError('address is given, but the engine is "local": expected engine="ray"')
+    computed = {"out": Path(out), "name": _name(name), "seed": _seed(seed)}
+    if engine == "ray":
+        from esscher.ray import run_on_cluster
+
+        return Run(run_on_cluster(file, text, address, instruction_set, progress, **computed))
+    with shown(_label(file, name), progress) as report:
+        folder = _native.run(
+            file,
+            text,
+            **computed,
+            share=None,
+            instruction_set=instruction_set,
+            engine=None,
+            threads=1,
+            progress=report,
+        )
+    return Run(folder)
+
+
+def plan(spec: str | os.PathLike[str], *, seed: int | None = None, instruction_set: str | None = None) -> Plan:
+    """What ``run`` would compute: the normalised specification and its units of work, with their costs in seconds."""
+    file, text = _specification(spec)
+    return Plan(_native.plan(file, text, seed=_seed(seed), instruction_set=instruction_set))
+
+
+def shard(
+    spec: str | os.PathLike[str],
+    index: int,
+    of: int,
+    *,
+    out: str | os.PathLike[str] = "runs",
+    name: str | None = None,
+    seed: int | None = None,
+    instruction_set: str | None = None,
+    progress: Progress = None,
+) -> Path:
+    """Runs one share of an experiment, ``index`` from 0 to ``of`` - 1, for ``merge``; its folder."""
+    file, text = _specification(spec)
+    with shown(f"{_label(file, name)} {index}/{of}", progress) as report:
+        return _native.run(
+            file,
+            text,
+            out=Path(out),
+            name=_name(name),
+            share=f"{index}/{of}",
+            seed=_seed(seed),
+            instruction_set=instruction_set,
+            engine=None,
+            threads=1,
+            progress=report,
+        )
+
+
+def merge(folders: Sequence[str | os.PathLike[str]], out: str | os.PathLike[str] | None = None) -> Run:
+    """Merges the folders that ``shard`` made into the bytes of a single run, by default named as the shards are."""
+    return Run(_native.merge_shards(_paths(folders), None if out is None else Path(out)))
+
+
+def read_run(folder: str | os.PathLike[str]) -> Run:
+    """Reads a finished run, whoever made it: this package, the command line, a cluster."""
+    return Run(folder)
+
+
+def report(
+    runs: str | os.PathLike[str] | Run | Sequence[str | os.PathLike[str] | Run],
+    out: str | os.PathLike[str] | None = None,
+) -> Path:
+    """Writes the report of a run again, or a page that compares several; the file, by default as on the command line."""
+    several = [runs] if isinstance(runs, str | os.PathLike | Run) else runs
+    folders = _paths([run.folder if isinstance(run, Run) else run for run in several])
+    return _native.write_report(folders, None if out is None else Path(out))
+
+
+def reproduce(
+    only: str | Sequence[str] | None = None,
+    *,
+    full: bool = False,
+    out: str | os.PathLike[str] = "runs",
+    seed: int | None = None,
+    instruction_set: str | None = None,
+    progress: Progress = None,
+) -> Reproduction:
+    """Measures the claims of the paper, each a run of its own below ``out/reproduce``, and writes one report on all.
+
+    ``only`` names claims (see ``catalogue("claims")``); ``full`` is the paper's scale, hours instead of minutes. An
+    interrupted reproduction goes on where it was, and a finished claim is never computed again.
+    """
+    names = [only] if isinstance(only, str) else list(only or ())
+    with shown("reproduce", progress) as report:
+        page, findings = _native.reproduce(
+            only=names,
+            full=full,
+            out=Path(out),
+            seed=_seed(seed),
+            instruction_set=instruction_set,
+            progress=report,
+        )
+    return Reproduction(findings, page)
+
+
+def catalogue(group: Literal["measures", "experiments", "claims"] | None = None) -> Results:
+    """What there is: families of measures, kinds of experiment, claims of the paper.
+
+    >>> import esscher as es
+    >>> "gaussian" in es.catalogue("measures")["name"]
+    True
+    """
+    return Results(_native.catalogue(group), title="" if group is None else group)
+
+
+def example(kind: str) -> str:
+    """A specification (TOML) of a kind of experiment that runs within seconds, to start from.
+
+    >>> import esscher as es
+    >>> print(es.example("concentration").splitlines()[0])
+    kind = "concentration"
+    """
+    return _native.example(kind)
+
+
+def _specification(spec: str | os.PathLike[str]) -> tuple[Path | None, str | None]:
+    """A specification's file, or its text."""
+    if isinstance(spec, os.PathLike):
+        return Path(spec), None
+    if not isinstance(spec, str):
+        raise TypeError(f"spec is {type(spec).__name__}: expected the path of a TOML file, or TOML text")
+    # A text has keys; what has none is the name of a file that is missing.
+    if spec.endswith(".toml") or os.path.isfile(spec) or "=" not in spec:
+        return Path(spec), None
+    return None, spec
+
+
+def _name(name: str | None) -> str | None:
+    if name is not None and (not name or name.startswith(".") or Path(name).name != name):
+        raise ValueError(f"name is {name!r}: expected the name of a folder, without / and not beginning with a dot")
+    return name
+
+
+def _seed(seed: int | None) -> int | None:
+    if seed is not None and not 0 <= seed <= _LARGEST_SEED:
+        raise ValueError(f"seed is {seed}: expected a whole number from 0 to {_LARGEST_SEED}")
+    return seed
+
+
+def _label(file: Path | None, name: str | None) -> str:
+    return name or (file.stem if file is not None else "run")
+
+
+def _paths(folders: Sequence[str | os.PathLike[str]]) -> list[Path]:
+    if isinstance(folders, str | os.PathLike):
+        folders = [folders]
+    return [Path(folder) for folder in folders]
