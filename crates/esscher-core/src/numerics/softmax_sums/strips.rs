@@ -8,6 +8,7 @@
 //! Tokens are measured from a *centre*, the mean of their law: scores gain a constant that the softmax does not
 //! see, and covariances are not the difference of two large numbers.
 
+use super::QuerySums;
 use crate::error::{Error, Result};
 use crate::numerics::{Arithmetic, InstructionSet, Kernel, Real, Register, exp};
 
@@ -119,6 +120,17 @@ impl<T: Real> StripSums<T> {
         tokens
             .chunks(BLOCK * self.dimension)
             .try_for_each(|block| self.set.run(AddBlock { sums: self, tokens: block }))
+    }
+
+    /// The sums of every query without those of second order, coordinates measured from the centre.
+    pub(super) fn first_order(&self) -> impl Iterator<Item = QuerySums> {
+        self.strips.iter().flat_map(|strip| {
+            (0..self.width).map(|lane| QuerySums {
+                largest: strip.largest[lane].to_f64(),
+                mass: strip.mass[lane],
+                sums: (0..self.dimension).map(|axis| strip.sums[axis * self.width + lane]).collect(),
+            })
+        })
     }
 
     /// Σ p z − centre of one query, into `mean`.
