@@ -8,6 +8,7 @@
 //! Every measure obeys them; [`laws::check_laws`] checks them on any implementation:
 //! - Λ(0) = 0 and Λ is convex;
 //! - ∇Λ(θ) is the mean of μ_θ, ∇²Λ(θ) its covariance, which is positive semi-definite;
+//! - means at many tilts are the means at each;
 //! - tilting is a group action: tilting by a, then by b, is tilting by a + b;
 //! - push-forward: the law of Az + b has log-partition ⟨t, b⟩ + Λ(Aᵀt);
 //! - independent product: log-partitions add;

@@ -85,18 +85,37 @@ fn fill_scores<A: Arithmetic, const REST: usize>(tokens: &[f64], tilt: &[f64], s
     let (tilt, tilt_rest) = tilt.split_at(dimension - REST);
     for (token, score) in tokens.chunks_exact(dimension).zip(scores) {
         let (token, token_rest) = token.split_at(dimension - REST);
-        let mut lanes = [0.0; SCORE_LANES];
-        for (tilt, token) in tilt.chunks_exact(SCORE_LANES).zip(token.chunks_exact(SCORE_LANES)) {
-            for lane in 0..SCORE_LANES {
-                lanes[lane] = A::multiply_add(tilt[lane], token[lane], lanes[lane]);
-            }
-        }
+        let mut rest = 0.0;
         for lane in 0..REST {
-            lanes[lane] = A::multiply_add(tilt_rest[lane], token_rest[lane], lanes[lane]);
+            rest = A::multiply_add(tilt_rest[lane], token_rest[lane], rest);
         }
-        let [a, b, c, d, e, f, g, h] = lanes;
-        *score = ((a + e) + (c + g)) + ((b + f) + (d + h));
+        *score = dot::<A>(tilt, token) + rest;
     }
+}
+
+/// ⟨a, b⟩ of vectors whose length is a multiple of the lanes.
+#[inline(always)]
+fn dot<A: Arithmetic>(a: &[f64], b: &[f64]) -> f64 {
+    let width = A::Register::<f64>::WIDTH;
+    // Registers of eight lanes need the first of these, registers of four lanes both.
+    let mut registers = [A::Register::splat(0.0); 2];
+    for (a, b) in a.chunks_exact(SCORE_LANES).zip(b.chunks_exact(SCORE_LANES)) {
+        for k in 0..SCORE_LANES / width {
+            let lanes = k * width..(k + 1) * width;
+            registers[k] =
+                A::Register::load(&a[lanes.clone()]).multiply_add(A::Register::load(&b[lanes]), registers[k]);
+        }
+    }
+    let mut halves = [0.0; SCORE_LANES];
+    if width == SCORE_LANES {
+        registers[0].store(&mut halves);
+        for lane in 0..4 {
+            halves[lane] += halves[lane + 4];
+        }
+    } else {
+        registers[0].add(registers[1]).store(&mut halves);
+    }
+    (halves[0] + halves[2]) + (halves[1] + halves[3])
 }
 
 /// The largest of the first `count` scores; none if all are −∞. What follows them is overwritten.

@@ -165,7 +165,7 @@ impl<T: Real> StripSums<T> {
             let places = centred.iter_mut().zip(&mut self.reach);
             for ((centred, reach), (entry, centre)) in places.zip(token.iter().zip(&self.centre)) {
                 *centred = entry - centre;
-                *reach = if centred.abs() > *reach { centred.abs() } else { *reach };
+                *reach = centred.abs().max(*reach);
             }
         }
         for (group, features) in self.features.chunks_exact_mut(rows).enumerate() {
