@@ -87,7 +87,7 @@ impl PyCustom {
                         sub_gaussian = None))]
     fn new(
         py: Python<'_>,
-        dimension: i64,
+        dimension: &Bound<'_, PyAny>,
         log_partition: &Bound<'_, PyAny>,
         tilted_mean: Option<&Bound<'_, PyAny>>,
         tilted_covariance: Option<&Bound<'_, PyAny>>,
