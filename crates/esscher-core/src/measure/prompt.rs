@@ -15,6 +15,10 @@ use std::sync::Arc;
 /// Λ(θ) = log (1/L) Σ exp⟨θ, zₗ⟩, and the tilted mean is the softmax-weighted mean of the tokens. It is equal
 /// in every respect to [`Empirical::from_tokens`], which copies; its tilts are owned [`Empirical`] measures.
 ///
+/// Λ and the means are computed in blocks with the fastest instructions of the machine, long prompts on all threads:
+/// the number of threads does not show in the result, the instruction set may in its last bits. Weights below
+/// 1e-307 of the largest count as zero.
+///
 /// ```
 /// use esscher_core::measure::{Measure, Prompt};
 /// let tokens = [1.0, 0.0, 0.0, 1.0];

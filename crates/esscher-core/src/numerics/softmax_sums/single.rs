@@ -4,6 +4,8 @@
 //! do. Every sum has a fixed number of lanes, whatever the registers hold, and is added up in a fixed order: AVX2 and
 //! AVX-512 give the same bits, the portable set differs in the last ones.
 
+#![allow(clippy::needless_range_loop, reason = "loops over lanes read and write several arrays")]
+
 use super::{QuerySums, Tokens};
 use crate::error::{Error, Result};
 use crate::numerics::{Arithmetic, InstructionSet, Kernel, Register, exp};
