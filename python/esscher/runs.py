@@ -270,14 +270,14 @@ def catalogue(group: Literal["measures", "experiments", "claims"] | None = None)
     return Results(_native.catalogue(group), title="" if group is None else group)
 
 
-def example(kind: str) -> str:
-    """A specification (TOML) of a kind of experiment that runs within seconds, to start from.
+def example(name: str) -> str:
+    """A specification (TOML) to start from: of a kind of experiment, running within seconds, or the one of a claim.
 
     >>> import esscher as es
     >>> print(es.example("concentration").splitlines()[0])
     kind = "concentration"
     """
-    return _native.example(kind)
+    return _native.example(name)
 
 
 def _specification(spec: str | os.PathLike[str]) -> tuple[Path | None, str | None]:

@@ -151,7 +151,7 @@ def test_requests_that_make_no_sense_are_refused(tmp_path: Path) -> None:
         es.run(text, out=tmp_path, address="auto")
     with pytest.raises(ValueError, match="expected the name of a folder"):
         es.run(text, out=tmp_path, name="../elsewhere")
-    with pytest.raises(ValueError, match=r"there is no kind of experiment `pth`\nhint: did you mean `path`\?"):
+    with pytest.raises(ValueError, match=r"there is no kind of experiment or claim `pth`\nhint: did you mean `path`\?"):
         es.example("pth")
     with pytest.raises(ValueError, match="there is no group `claim`\nhint: did you mean `claims`"):
         es.catalogue("claim")  # type: ignore[arg-type]

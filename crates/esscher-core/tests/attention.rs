@@ -118,6 +118,9 @@ fn cold_attention_picks_the_best_matching_token_at_any_score_size() {
         let found = head.gradient(&prompt, &query).unwrap();
         assert!(found.output.iter().zip(&expected).all(|(a, b)| (a - b).abs() < 1e-12), "{size:e}");
         assert!(linalg::squared_frobenius(found.tilt_sensitivity.as_ref()) < 1e-20);
+        let queries = Mat::from_fn(6, 2, |_, j| query[j]);
+        let all = head.attend_all(&prompt, queries.as_ref()).unwrap();
+        assert!(all.row_iter().all(|row| (0..2).all(|j| (row[j] - expected[j]).abs() < 1e-12)), "{size:e}");
     }
 }
 
@@ -200,6 +203,15 @@ fn mismatched_pieces_are_refused_by_name() {
     says(head.attend(&prompt(), &[0.0]).unwrap_err(), &["query", "2", "1"]);
     says(head.attend(&prompt(), &[0.0, f64::INFINITY]).unwrap_err(), &["query[1]", "inf"]);
     says(head.attend_all(&prompt(), Mat::zeros(4, 3).as_ref()).unwrap_err(), &["queries (columns)"]);
+    says(
+        head.attend_all(&prompt(), mat![[0.0, 1.0], [f64::NAN, 1.0]].as_ref()).unwrap_err(),
+        &["queries[1, 0]", "NaN"],
+    );
+    says(
+        head.attend_all(&Gaussian::standard(2).unwrap(), Mat::zeros(4, 2).as_ref()).unwrap_err(),
+        &["tokens (dimension)", "3", "2"],
+    );
+    assert_eq!(head.attend_all(&prompt(), Mat::zeros(0, 2).as_ref()).unwrap().shape(), (0, 2));
     says(Heads::new(vec![]).unwrap_err(), &["heads", "at least one"]);
     let gradient = head.gradient(&prompt(), &[0.1, 0.2]).unwrap();
     says(gradient.in_score(&[1.0]).unwrap_err(), &["output weight", "expected size 2", "1"]);

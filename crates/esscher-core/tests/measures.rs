@@ -433,6 +433,9 @@ fn what_exceeds_double_precision_is_an_overflow_and_not_an_infinity() {
     let far = Gaussian::new(&[1.7e308], mat![[1.7e308]].as_ref()).unwrap();
     overflows(far.tilted(&[-1e-3]).map(|_| ()).and(far.tilted(&[1.0]).map(|_| ())));
     overflows(Empirical::from_tokens(1, &[f64::MAX; 11]).unwrap().mean().map(|_| ()));
+    // Their sum overflows, their mean does not.
+    assert_eq!(Empirical::from_tokens(1, &[1e308; 4]).unwrap().mean().unwrap(), [1e308]);
+    assert_eq!(Empirical::from_tokens(1, &[1e308; 4]).unwrap().tilted_means(&[0.0; 5]).unwrap(), [1e308; 5]);
     // Finite values whose differences are not.
     let steep = Custom::new(1, |tilt| if tilt[0] == 0.0 { 0.0 } else { 1.7e308 * tilt[0].signum() }).unwrap();
     overflows(steep.mean().map(|_| ()));

@@ -1,6 +1,6 @@
 //! Measures: laws of tokens and queries, with NumPy's broadcasting over tilts.
 
-use crate::arrays::{self, Reals};
+use crate::arrays::{self, Reals, Seed};
 use crate::failure::{Exceptions, OrRaise, room_for};
 use esscher_core::Mat;
 use esscher_core::measure::laws::{LawTolerance, LawViolation, check_laws};
@@ -197,17 +197,15 @@ impl PyMeasure {
     }
 
     /// Draws independent tokens, a (count, d) array: the same seed, the same tokens.
-    #[pyo3(signature = (count, *, seed = 0, tilt = None))]
+    #[pyo3(signature = (count, *, seed = Seed(0), tilt = None))]
     fn sample<'py>(
         &self,
         py: Python<'py>,
-        count: i64,
-        seed: u64,
+        count: &Bound<'py, PyAny>,
+        seed: Seed,
         tilt: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
-        let Ok(count) = usize::try_from(count) else {
-            return Err(PyValueError::new_err(format!("count is {count}: expected 0 or more tokens")));
-        };
+        let count = arrays::whole("count", count, 0..=u64::MAX)? as usize;
         let dimension = self.law.dimension();
         let tilt = match tilt {
             Some(tilt) => arrays::owned_vector("tilt", tilt)?,
@@ -215,7 +213,7 @@ impl PyMeasure {
         };
         let mut tokens = room_for("the tokens", &[count, dimension])?;
         tokens.resize(count * dimension, 0.0);
-        let mut stream = Stream::new(seed, 0, 0).with_instruction_set(InstructionSet::best());
+        let mut stream = Stream::new(seed.0, 0, 0).with_instruction_set(InstructionSet::best());
         let drawn = py.detach(|| self.law.sample_tilted(&tilt, &mut stream, &mut tokens));
         self.exceptions.or_raise(drawn)?;
         arrays::array(py, tokens, &[count, dimension])
@@ -371,7 +369,7 @@ impl PyGaussian {
 
     /// N(0, I) in this dimension.
     #[staticmethod]
-    fn standard(py: Python<'_>, dimension: i64) -> PyResult<Py<Self>> {
+    fn standard(py: Python<'_>, dimension: &Bound<'_, PyAny>) -> PyResult<Py<Self>> {
         PyGaussian::wrap(py, &Gaussian::standard(arrays::dimension(dimension)?).or_raise()?)
     }
 
@@ -495,7 +493,11 @@ macro_rules! family_of_numbers {
         impl $class {
             #[new]
             #[pyo3(signature = (dimension, $($argument = $default),*))]
-            fn new(py: Python<'_>, dimension: i64, $($argument: $type),*) -> PyResult<Family<Self>> {
+            fn new(
+                py: Python<'_>,
+                dimension: &Bound<'_, PyAny>,
+                $($argument: $type),*
+            ) -> PyResult<Family<Self>> {
                 let law = <$law>::new(arrays::dimension(dimension)?, $($argument),*).or_raise()?;
                 let recipe = recipe::<$class>(py, (dimension, $($argument),*))?;
                 Ok(PyClassInitializer::from(PyMeasure::simple(law).made_by(recipe)).add_subclass($class))

@@ -259,10 +259,10 @@ pub(crate) fn catalogue<'py>(py: Python<'py>, group: Option<&str>) -> PyResult<B
     Ok(columns)
 }
 
-/// A specification of a kind that runs within seconds.
+/// A specification to start from, of a kind or a claim.
 #[pyfunction]
-pub(crate) fn example(kind: &str) -> PyResult<&'static str> {
-    conduct::example(kind).or_raise()
+pub(crate) fn example(name: &str) -> PyResult<&'static str> {
+    conduct::example(name).or_raise()
 }
 
 /// An experiment that was asked for, and the name of its run.

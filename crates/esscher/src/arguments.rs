@@ -152,9 +152,10 @@ pub(crate) enum Command {
         #[arg(value_enum)]
         group: Option<AskedGroup>,
     },
-    /// Print a specification of a kind of experiment that runs within seconds, to start from
+    /// Print a specification to start from: of a kind of experiment, or the one that decides a claim
     Example {
-        /// See `esscher list experiments`
+        /// See `esscher list experiments` and `esscher list claims`
+        #[arg(value_name = "KIND|CLAIM")]
         kind: String,
     },
     /// Print completions for a shell

@@ -6,7 +6,8 @@
 //! - linear attention is V M θ with a second-moment matrix M of the measure.
 //!
 //! A prompt of L tokens is a [`Prompt`](crate::measure::Prompt) or an [`Empirical`](crate::measure::Empirical)
-//! measure and an infinite prompt is its law: there is one code path. For Gaussian tokens softmax attention is V m + V G θ, linear in z.
+//! measure and an infinite prompt is its law: there is one code path. For Gaussian tokens softmax attention is
+//! V m + V G θ, linear in z.
 
 mod gradient;
 mod heads;
@@ -86,6 +87,16 @@ impl ScoreValue {
     fn tilt(&self, tokens: &dyn Measure, query: &[f64]) -> Result<Vec<f64>> {
         check::size("tokens (dimension)", self.score.nrows(), tokens.dimension())?;
         self.tilt_of(query)
+    }
+
+    /// The tilts of many queries, one per row of `queries`, one after the other.
+    fn tilts(&self, tokens: &dyn Measure, queries: MatRef<'_, f64>) -> Result<Vec<f64>> {
+        check::size("queries (columns)", self.score.ncols(), queries.ncols())?;
+        check::size("tokens (dimension)", self.score.nrows(), tokens.dimension())?;
+        check::finite_matrix("queries", queries)?;
+        let tilts = &self.score * queries.transpose();
+        let tilts = tilts.col_iter().flat_map(|tilt| tilt.iter().copied()).collect();
+        check::finite_result("the tilt of the query", tilts)
     }
 
     fn tilt_of(&self, query: &[f64]) -> Result<Vec<f64>> {

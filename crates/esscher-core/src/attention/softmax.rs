@@ -4,7 +4,7 @@ use super::{Attention, Gradient, Projections, ScoreValue};
 use crate::error::Result;
 use crate::measure::Measure;
 use crate::numerics::{check, linalg};
-use faer::MatRef;
+use faer::{Mat, MatRef};
 
 /// One softmax attention head with score matrix U and value matrix V.
 ///
@@ -67,6 +67,13 @@ impl Attention for Softmax {
     fn attend(&self, tokens: &dyn Measure, query: &[f64]) -> Result<Vec<f64>> {
         let mean = tokens.tilted_mean(&self.0.tilt(tokens, query)?)?;
         check::finite_result("the output", linalg::apply(self.value(), &mean))
+    }
+
+    fn attend_all(&self, tokens: &dyn Measure, queries: MatRef<'_, f64>) -> Result<Mat<f64>> {
+        let tilts = self.0.tilts(tokens, queries)?;
+        let means = tokens.tilted_means(&tilts)?;
+        let means = MatRef::from_row_major_slice(&means, queries.nrows(), tokens.dimension());
+        check::finite_matrix_result("the output", means * self.value().transpose())
     }
 
     fn gradient(&self, tokens: &dyn Measure, query: &[f64]) -> Result<Gradient> {

@@ -95,6 +95,10 @@ impl Measure for Empirical {
         self.as_prompt().tilted_mean(tilt)
     }
 
+    fn tilted_means(&self, tilts: &[f64]) -> Result<Vec<f64>> {
+        self.as_prompt().tilted_means(tilts)
+    }
+
     fn tilted_covariance(&self, tilt: &[f64]) -> Result<Mat<f64>> {
         self.as_prompt().tilted_covariance(tilt)
     }

@@ -81,7 +81,7 @@ pub fn check_laws(
             checker.convex(tilt, other)?;
         }
     }
-    Ok(())
+    checker.many_tilts(tilts)
 }
 
 struct Checker {
@@ -111,6 +111,18 @@ impl Checker {
         let origin = vec![0.0; self.measure.dimension()];
         let value = self.measure.log_partition(&origin)?;
         self.expect("Λ(0) = 0", &origin, value.abs(), self.tolerance.identity)
+    }
+
+    /// Several times the tilts, so that measures which treat many together do.
+    fn many_tilts(&self, tilts: &[Vec<f64>]) -> Check {
+        let tilts = tilts.concat().repeat(4);
+        let means = self.measure.tilted_means(&tilts)?;
+        let dimension = self.measure.dimension();
+        for (tilt, mean) in tilts.chunks(dimension).zip(means.chunks(dimension)) {
+            let one = self.measure.tilted_mean(tilt)?;
+            self.equal("tilted means = tilted mean of each", tilt, mean, &one, self.tolerance.identity)?;
+        }
+        self.expect("a mean per tilt", &tilts, tilts.len().abs_diff(means.len()) as f64, 0.0)
     }
 
     fn derivatives(&self, tilt: &[f64]) -> Check {

@@ -8,6 +8,7 @@
 //! Every measure obeys them; [`laws::check_laws`] checks them on any implementation:
 //! - Λ(0) = 0 and Λ is convex;
 //! - ∇Λ(θ) is the mean of μ_θ, ∇²Λ(θ) its covariance, which is positive semi-definite;
+//! - means at many tilts are the means at each;
 //! - tilting is a group action: tilting by a, then by b, is tilting by a + b;
 //! - push-forward: the law of Az + b has log-partition ⟨t, b⟩ + Λ(Aᵀt);
 //! - independent product: log-partitions add;
@@ -47,6 +48,7 @@ use crate::error::Result;
 use crate::numerics::radius::RadiusLaw;
 use crate::numerics::{Stream, check, linalg};
 use faer::Mat;
+use rayon::prelude::*;
 use std::fmt::Debug;
 use std::sync::Arc;
 
@@ -73,6 +75,17 @@ pub trait Measure: Debug + Send + Sync {
 
     /// ∇Λ(θ), the mean of the tilted measure.
     fn tilted_mean(&self, tilt: &[f64]) -> Result<Vec<f64>>;
+
+    /// ∇Λ at many tilts, which lie one after the other, as the means do that are returned.
+    ///
+    /// The same as [`tilted_mean`](Self::tilted_mean) of each, up to rounding. The default asks for one after the
+    /// other on all threads; prompts read their tokens once for many tilts.
+    fn tilted_means(&self, tilts: &[f64]) -> Result<Vec<f64>> {
+        check::whole_tokens(self.dimension(), tilts.len())?;
+        let tilts = tilts.par_chunks_exact(self.dimension());
+        let means: Vec<Vec<f64>> = tilts.map(|tilt| self.tilted_mean(tilt)).collect::<Result<_>>()?;
+        Ok(means.concat())
+    }
 
     /// ∇²Λ(θ), the covariance of the tilted measure.
     fn tilted_covariance(&self, tilt: &[f64]) -> Result<Mat<f64>>;

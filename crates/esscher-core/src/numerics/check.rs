@@ -2,6 +2,7 @@
 
 use crate::error::{Entry, Error, Result};
 use faer::{Mat, MatRef};
+use rayon::prelude::*;
 
 /// A covariance may be asymmetric, and its eigenvalues negative, by this much of its largest entry:
 /// what products such as A G Aᵀ leave behind in double precision, and no more.
@@ -25,24 +26,29 @@ pub(crate) fn whole_tokens(dimension: usize, found: usize) -> Result<()> {
     if found.is_multiple_of(dimension) { Ok(()) } else { Err(Error::WholeTokens { dimension, found }) }
 }
 
-/// The first entry that is NaN or infinite.
-///
-/// Blocks are first looked at together, at the speed of memory: x · 0 is zero for a finite x and NaN otherwise.
+/// The first entry that is NaN or infinite, found at the speed of memory and, of many, on all threads.
 pub(crate) fn first_not_finite(values: &[f64]) -> Option<usize> {
-    const LANES: usize = 16;
-    const BLOCK: usize = 64 * LANES;
-    let block = values.chunks(BLOCK).position(|block| {
-        let (lines, rest) = block.as_chunks::<LANES>();
-        let mut sums = [0.0; LANES];
-        for line in lines {
-            for (sum, value) in sums.iter_mut().zip(line) {
-                *sum += value * 0.0;
-            }
-        }
-        sums.iter().chain(rest).any(|value| !value.is_finite())
-    })?;
-    let start = block * BLOCK;
+    const BLOCK: usize = 1 << 10;
+    const PIECE: usize = 1 << 16;
+    const WORTH_THREADS: usize = 4 * PIECE;
+    let start = if values.len() < WORTH_THREADS {
+        BLOCK * values.chunks(BLOCK).position(|block| !all_finite(block))?
+    } else {
+        PIECE * values.par_chunks(PIECE).position_first(|piece| !all_finite(piece))?
+    };
     values[start..].iter().position(|value| !value.is_finite()).map(|offset| start + offset)
+}
+
+/// Many entries together: x · 0 is zero for a finite x and NaN otherwise.
+fn all_finite(values: &[f64]) -> bool {
+    let (lines, rest) = values.as_chunks::<16>();
+    let mut sums = [0.0; 16];
+    for line in lines {
+        for (sum, value) in sums.iter_mut().zip(line) {
+            *sum += value * 0.0;
+        }
+    }
+    sums.iter().chain(rest).all(|value| value.is_finite())
 }
 
 pub(crate) fn finite_vector(what: &'static str, vector: &[f64]) -> Result<()> {
@@ -165,15 +171,17 @@ mod tests {
 
     #[test]
     fn the_first_entry_that_is_not_finite_is_found_wherever_it_is() {
-        let mut values: Vec<f64> = (0..5000).map(|k| f64::from(k) * 1e304).collect();
         assert_eq!(first_not_finite(&[]), None);
-        assert_eq!(first_not_finite(&values), None);
-        values[4999] = f64::NAN;
-        for (position, value) in
-            [(4998, f64::INFINITY), (1024, f64::NAN), (1023, f64::NEG_INFINITY), (0, f64::NAN)]
-        {
-            values[position] = value;
-            assert_eq!(first_not_finite(&values), Some(position));
+        for count in [5000, 300_000] {
+            let mut values: Vec<f64> = (0..count).map(|k| f64::from(k) * 1e302).collect();
+            assert_eq!(first_not_finite(&values), None);
+            let last = values.len() - 1;
+            for (position, value) in
+                [(last, f64::NAN), (1024, f64::INFINITY), (1023, -f64::INFINITY), (0, f64::NAN)]
+            {
+                values[position] = value;
+                assert_eq!(first_not_finite(&values), Some(position));
+            }
         }
     }
 }

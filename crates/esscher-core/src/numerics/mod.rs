@@ -11,6 +11,7 @@ mod quadratic_form;
 pub mod radius;
 pub mod rosenbrock;
 pub mod sobol;
+pub(crate) mod softmax_sums;
 pub mod statistics;
 pub mod stream;
 pub mod student;

@@ -8,7 +8,6 @@
 mod asymptotics;
 mod bounds;
 mod gaussian;
-mod kernel;
 mod mixture;
 mod query_average;
 mod sampled;

@@ -5,12 +5,12 @@
 //! units are folded in the order of their numbers: any number of threads, any split over machines and any
 //! interruption give the same bits, on one [`InstructionSet`].
 
-use super::kernel::{BLOCK, Order, PromptSums};
 use super::{PromptLength, Softmax};
 use crate::attention::Attention;
 use crate::error::{Error, Result};
 use crate::measure::{Law, Measure, Radial, radial_parts};
 use crate::monitor::{Completion, Monitor};
+use crate::numerics::softmax_sums::{BLOCK, Order, StripSums};
 use crate::numerics::statistics::Summary;
 use crate::numerics::{InstructionSet, JointSummary, Real, Stream, check, linalg};
 use rayon::prelude::*;
@@ -394,7 +394,7 @@ impl SampledPrompts {
                 queries.iter().map(|(_, query)| self.limit(query)).collect::<Result<_>>()?;
             let tilts: Vec<f64> = limits.iter().flat_map(|limit| limit.tilt.iter().copied()).collect();
             let order = if self.options.score_gradient { Order::Second } else { Order::First };
-            let mut sums = PromptSums::<T>::new(&self.centre, &tilts, order, self.options.instruction_set);
+            let mut sums = StripSums::<T>::new(&self.centre, &tilts, order, self.options.instruction_set);
             let mut prompt = TokenStream::new(self, trial);
             let mut errors = [const { Vec::new() }; 3];
             for (&length, summary) in self.lengths.iter().zip(&mut total.lengths) {
@@ -475,7 +475,7 @@ impl SampledPrompts {
         &self,
         queries: &[(f64, Vec<f64>)],
         limits: &[Limit],
-        sums: &PromptSums<T>,
+        sums: &StripSums<T>,
     ) -> Result<[f64; 3]> {
         let dimension = self.tokens.dimension();
         let (mut output, mut value, mut score) = (0.0, 0.0, 0.0);
@@ -618,7 +618,7 @@ impl<'a> TokenStream<'a> {
     fn read_until<T: Real>(
         &mut self,
         end: u64,
-        sums: &mut PromptSums<T>,
+        sums: &mut StripSums<T>,
         mut goes_on: impl FnMut(u64) -> bool,
     ) -> Result<bool> {
         let dimension = self.prompts.tokens.dimension();

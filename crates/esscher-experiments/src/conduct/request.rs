@@ -1,7 +1,7 @@
 //! What a door is asked for, in words: files, names of runs, shares, claims, kinds.
 
 use super::Error;
-use crate::{Claim, Entry, Group, Kind, Planned, Settings, catalogue, claims, kinds};
+use crate::{Claim, Entry, Group, Planned, Settings, catalogue, claims, kinds};
 use esscher_lab::specification::nearest;
 use esscher_lab::{Share, read_specification, specification_sha256};
 use std::path::Path;
@@ -64,14 +64,18 @@ pub fn chosen_claims(only: &[String]) -> Result<Vec<&'static Claim>, Error> {
     Ok(claims().iter().filter(wanted).collect())
 }
 
-/// A specification of a kind that runs within seconds, to start from.
+/// A specification to start from: of a kind of experiment, running within seconds, or the quick one of a claim.
 ///
 /// # Errors
-/// A name that no kind has.
-pub fn example(kind: &str) -> Result<&'static str, Error> {
-    let names: Vec<&str> = kinds().iter().map(|kind| kind.name).collect();
-    let found: Option<&Kind> = kinds().iter().find(|known| known.name == kind);
-    found.map(|kind| kind.example).ok_or_else(|| unknown("kind of experiment", kind, "kinds", &names))
+/// A name that no kind and no claim has.
+pub fn example(name: &str) -> Result<&'static str, Error> {
+    let examples = kinds().iter().map(|kind| (kind.name, kind.example));
+    let examples = examples.chain(claims().iter().map(|claim| (claim.name, claim.quick)));
+    let (names, texts): (Vec<&str>, Vec<&str>) = examples.unzip();
+    match names.iter().position(|known| *known == name) {
+        Some(position) => Ok(texts[position]),
+        None => Err(unknown("kind of experiment or claim", name, "names", &names)),
+    }
 }
 
 /// The entries of the catalogue in a group; all for none.

@@ -1,4 +1,4 @@
-//! The streaming kernel: softmax sums of many queries over a prompt that is never stored.
+//! Many queries at a time: their softmax sums over tokens that stream past.
 //!
 //! Queries are laid out in strips of lanes. A block of tokens meets a strip in four steps: scores, their
 //! maximum (older sums are rescaled to it), exponentials, and the weighted sums of the *features* of a token:
@@ -8,11 +8,12 @@
 //! Tokens are measured from a *centre*, the mean of their law: scores gain a constant that the softmax does not
 //! see, and covariances are not the difference of two large numbers.
 
+use super::QuerySums;
 use crate::error::{Error, Result};
 use crate::numerics::{Arithmetic, InstructionSet, Kernel, Real, Register, exp};
 
 /// Tokens that meet a strip together: their scores stay in the first-level cache.
-pub(super) const BLOCK: usize = 128;
+pub(crate) const BLOCK: usize = 128;
 
 /// A register tile has this many rows (tokens or features) of this many registers (queries).
 const ROWS: usize = 4;
@@ -20,7 +21,7 @@ const REGISTERS: usize = 2;
 
 /// Which sums a prompt is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Order {
+pub(crate) enum Order {
     /// Σ w and Σ w z: outputs.
     First,
     /// Also Σ w z zᵀ: gradients in U.
@@ -40,7 +41,7 @@ impl Order {
 
 /// Softmax sums of all queries over the tokens seen so far, relative to each query's largest score.
 #[derive(Debug, Clone)]
-pub(super) struct PromptSums<T> {
+pub(crate) struct StripSums<T> {
     dimension: usize,
     order: Order,
     set: InstructionSet,
@@ -69,9 +70,9 @@ struct Strip<T> {
     sums: Vec<f64>,
 }
 
-impl<T: Real> PromptSums<T> {
+impl<T: Real> StripSums<T> {
     /// No tokens yet, measured from this centre, for these tilts (one query after the other).
-    pub(super) fn new(centre: &[f64], tilts: &[f64], order: Order, set: InstructionSet) -> Self {
+    pub(crate) fn new(centre: &[f64], tilts: &[f64], order: Order, set: InstructionSet) -> Self {
         let dimension = centre.len();
         let width = set.run(StripWidth(std::marker::PhantomData::<T>));
         let strips = tilts
@@ -96,7 +97,7 @@ impl<T: Real> PromptSums<T> {
             .chunks_exact(dimension)
             .map(|tilt| tilt.iter().map(|entry| entry.abs()).sum())
             .fold(0.0, f64::max);
-        PromptSums {
+        StripSums {
             dimension,
             order,
             set,
@@ -115,14 +116,25 @@ impl<T: Real> PromptSums<T> {
     ///
     /// # Errors
     /// [`Error::Overflow`] if a score might exceed T: an infinite score would silently become equal weights.
-    pub(super) fn add(&mut self, tokens: &[f64]) -> Result<()> {
+    pub(crate) fn add(&mut self, tokens: &[f64]) -> Result<()> {
         tokens
             .chunks(BLOCK * self.dimension)
             .try_for_each(|block| self.set.run(AddBlock { sums: self, tokens: block }))
     }
 
+    /// The sums of every query without those of second order, coordinates measured from the centre.
+    pub(super) fn first_order(&self) -> impl Iterator<Item = QuerySums> {
+        self.strips.iter().flat_map(|strip| {
+            (0..self.width).map(|lane| QuerySums {
+                largest: strip.largest[lane].to_f64(),
+                mass: strip.mass[lane],
+                sums: (0..self.dimension).map(|axis| strip.sums[axis * self.width + lane]).collect(),
+            })
+        })
+    }
+
     /// Σ p z − centre of one query, into `mean`.
-    pub(super) fn mean(&self, query: usize, mean: &mut [f64]) {
+    pub(crate) fn mean(&self, query: usize, mean: &mut [f64]) {
         let (strip, lane) = (&self.strips[query / self.width], query % self.width);
         for (entry, sums) in mean.iter_mut().zip(strip.sums.chunks_exact(self.width)) {
             *entry = sums[lane] / strip.mass[lane];
@@ -130,7 +142,7 @@ impl<T: Real> PromptSums<T> {
     }
 
     /// Σ p zᵢzⱼ − mᵢmⱼ of one query for j ≤ i, row by row of the lower triangle; `mean` as from [`Self::mean`].
-    pub(super) fn covariance(&self, query: usize, mean: &[f64], covariance: &mut [f64]) {
+    pub(crate) fn covariance(&self, query: usize, mean: &[f64], covariance: &mut [f64]) {
         let (strip, lane) = (&self.strips[query / self.width], query % self.width);
         let products = strip.sums.chunks_exact(self.width).skip(self.dimension);
         let pairs = (0..self.dimension).flat_map(|i| (0..=i).map(move |j| (i, j)));
@@ -153,7 +165,7 @@ impl<T: Real> PromptSums<T> {
             let places = centred.iter_mut().zip(&mut self.reach);
             for ((centred, reach), (entry, centre)) in places.zip(token.iter().zip(&self.centre)) {
                 *centred = entry - centre;
-                *reach = if centred.abs() > *reach { centred.abs() } else { *reach };
+                *reach = centred.abs().max(*reach);
             }
         }
         for (group, features) in self.features.chunks_exact_mut(rows).enumerate() {
@@ -184,7 +196,7 @@ impl<T: Real> PromptSums<T> {
         // scores becomes infinite.
         let reach = self.reach.iter().copied().fold(1.0, f64::max);
         if reach * self.steepness.max(1.0) > 0.25 * T::LARGEST.to_f64() {
-            return Err(Error::Overflow { what: "a score of the simulation" });
+            return Err(Error::Overflow { what: "a score of the prompt" });
         }
         Ok(rows)
     }
@@ -203,7 +215,7 @@ impl<T: Real> Kernel for StripWidth<T> {
 }
 
 struct AddBlock<'a, T> {
-    sums: &'a mut PromptSums<T>,
+    sums: &'a mut StripSums<T>,
     tokens: &'a [f64],
 }
 
@@ -214,7 +226,7 @@ impl<T: Real> Kernel for AddBlock<'_, T> {
     fn run<A: Arithmetic>(self) -> Result<()> {
         let tokens = self.tokens.len() / self.sums.dimension;
         let rows = self.sums.fill_features(self.tokens)?;
-        let PromptSums { strips, features, scores, .. } = self.sums;
+        let StripSums { strips, features, scores, .. } = self.sums;
         scores.clear();
         scores.resize(rows * REGISTERS * A::Register::<T>::WIDTH, T::default());
         for strip in strips {
@@ -374,7 +386,7 @@ mod tests {
     #[derive(Default)]
     struct Steps([f64; 4]);
 
-    struct TimeSteps<'a, T>(&'a mut PromptSums<T>, &'a [f64]);
+    struct TimeSteps<'a, T>(&'a mut StripSums<T>, &'a [f64]);
 
     impl<T: Real> Kernel for TimeSteps<'_, T> {
         type Output = Steps;
@@ -386,7 +398,7 @@ mod tests {
             let mut watch = Watch(Instant::now());
             let rows = self.0.fill_features(self.1).expect("scores of ordinary size");
             steps.0[0] += watch.lap();
-            let PromptSums { strips, features, scores, .. } = self.0;
+            let StripSums { strips, features, scores, .. } = self.0;
             scores.clear();
             scores.resize(rows * REGISTERS * A::Register::<T>::WIDTH, T::default());
             for strip in strips {
@@ -418,7 +430,7 @@ mod tests {
         let mut tilts = vec![0.0; queries * dimension];
         stream.fill_normals(&mut tilts);
         tilts.iter_mut().for_each(|tilt| *tilt *= 0.25);
-        let mut sums = PromptSums::<T>::new(&vec![0.0; dimension], &tilts, order, InstructionSet::best());
+        let mut sums = StripSums::<T>::new(&vec![0.0; dimension], &tilts, order, InstructionSet::best());
         let mut tokens = vec![0.0; BLOCK * dimension];
         let mut least = [f64::INFINITY; 5];
         let end = Instant::now() + Duration::from_millis(500);
@@ -447,7 +459,7 @@ mod tests {
                 for count in [1, 2, 3, 5] {
                     let tokens: Vec<f64> =
                         (0..count).map(|k| 1.0 + f64::from(k * k % 3) / f64::abs(score)).collect();
-                    let mut sums = PromptSums::<T>::new(&[0.0], &[score], Order::Second, set);
+                    let mut sums = StripSums::<T>::new(&[0.0], &[score], Order::Second, set);
                     sums.add(&tokens).expect("scores of ordinary size");
                     let scores: Vec<f64> = tokens.iter().map(|token| score * token).collect();
                     let (weights, _) = crate::numerics::softmax(&scores);
@@ -475,7 +487,7 @@ mod tests {
     fn infinite_scores_are_refused() {
         for set in InstructionSet::available() {
             let single = |tilt: [f64; 2], token: [f64; 2]| {
-                PromptSums::<f32>::new(&[0.0; 2], &tilt, Order::First, set).add(&token)
+                StripSums::<f32>::new(&[0.0; 2], &tilt, Order::First, set).add(&token)
             };
             assert!(single([1e10, 0.0], [1e20, 1.0]).is_ok());
             for (tilt, token) in [
@@ -489,7 +501,7 @@ mod tests {
                     "{set} {tilt:?} {token:?}"
                 );
             }
-            let mut double = PromptSums::<f64>::new(&[0.0], &[1e200], Order::First, set);
+            let mut double = StripSums::<f64>::new(&[0.0], &[1e200], Order::First, set);
             assert!(double.add(&[1e100]).is_ok() && double.add(&[1e200]).is_err());
         }
     }

@@ -1,0 +1,77 @@
+"""docs/api.toml: complete against the Rust core, and every capability of it answers from Python; so does the catalogue."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import esscher as es
+
+tomllib = pytest.importorskip("tomllib", reason="Python 3.10 has no TOML reader")
+
+ROOT = Path(__file__).resolve().parents[2]
+API = tomllib.loads((ROOT / "docs" / "api.toml").read_text())
+CORE = ROOT / "crates" / "esscher-core" / "src"
+MODULES = {
+    "measure": "measure/mod.rs",
+    "measure::laws": "measure/laws.rs",
+    "attention": "attention/mod.rs",
+    "softmax_weights": "softmax_weights/mod.rs",
+    "prompt": "prompt/mod.rs",
+    "concentration": "concentration/mod.rs",
+    "regression": "regression/mod.rs",
+    "regression::tasks": "regression/tasks/mod.rs",
+    "regression::authors": "regression/authors.rs",
+    "layers": "layers/mod.rs",
+}
+
+
+def public_names(file):
+    """What a module of the core offers: its own public items and those it re-exports."""
+    text = file.read_text().split("#[cfg(test)]")[0]
+    names = set(re.findall(r"^pub (?:fn|struct|enum|trait|type|const) (\w+)", text, re.M))
+    for exported in re.findall(r"^pub use ([^;]+);", text, re.M):
+        names |= set(re.findall(r"\b(\w+)\b(?!::)", exported.partition("::")[2]))
+    return names
+
+
+@pytest.mark.parametrize(("module", "file"), MODULES.items(), ids=MODULES)
+def test_every_public_item_of_the_core_is_accounted_for(module, file):
+    listed = {path for capability in API["capability"] for path in capability["rust"]} | set(API["only_rust"])
+    missing = {f"{module}::{name}" for name in public_names(CORE / file)} - listed
+    assert not missing, f"not in docs/api.toml: {sorted(missing)}"
+
+
+def test_nothing_is_listed_that_does_not_exist():
+    listed = {path for capability in API["capability"] for path in capability["rust"]} | set(API["only_rust"])
+    known = {f"{module}::{name}" for module, file in MODULES.items() for name in public_names(CORE / file)}
+    assert not {path for path in listed if path.rpartition("::")[0] in MODULES} - known
+
+
+@pytest.mark.parametrize("capability", API["capability"], ids=lambda capability: capability["name"])
+def test_every_capability_answers(capability, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    known = {"es": es, "np": np}
+    exec(API["setting"], known)
+    assert eval(capability["python"], known) is not None
+
+
+@pytest.mark.parametrize("name", es.catalogue("measures")["name"])
+def test_every_measure_of_the_catalogue_has_its_class(name):
+    assert issubclass(getattr(es, name.capitalize()), es.Measure)
+
+
+@pytest.mark.parametrize("group", ["experiments", "claims"])
+def test_every_experiment_and_claim_of_the_catalogue_can_be_planned(group):
+    for name in es.catalogue(group)["name"]:
+        plan = es.plan(es.example(name))
+        assert len(plan.units) > 0
+        if group == "experiments":
+            assert plan.kind == name
+
+
+def test_a_claim_of_the_catalogue_is_judged(tmp_path):
+    found = es.reproduce("gaussian-lemma", out=tmp_path, progress=False)
+    assert found["verdict"].tolist() == ["holds"]
+    assert found.report.exists()

@@ -1,0 +1,158 @@
+"""What comes in: every array protocol, every dtype, every shape, and every kind of nonsense with its sentence."""
+
+import numpy as np
+import pytest
+
+import esscher as es
+
+HEAD = es.SoftmaxAttention(np.eye(2), np.eye(2))
+TOKENS = np.array([[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]])
+QUERY = np.array([0.3, -0.2])
+EXPECTED = HEAD(TOKENS, QUERY)
+
+
+class Protocol:
+    """An array of another library, known by the protocol alone."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def __array__(self, dtype=None, copy=None):
+        return np.asarray(self.array, dtype=dtype)
+
+
+@pytest.mark.parametrize(
+    "tokens",
+    [
+        TOKENS.tolist(),
+        tuple(map(tuple, TOKENS)),
+        TOKENS.astype(np.float32),
+        TOKENS.astype(np.float16),
+        TOKENS.astype(np.longdouble),
+        TOKENS.astype(">f8"),
+        np.asfortranarray(TOKENS),
+        np.repeat(TOKENS, 2, axis=0)[::2],
+        np.stack([TOKENS, TOKENS], axis=-1)[..., 0],
+        TOKENS[::-1][::-1],
+        np.ma.masked_array(TOKENS),
+        np.matrix(TOKENS),
+        Protocol(TOKENS),
+        memoryview(TOKENS),
+    ],
+    ids=lambda tokens: type(tokens).__name__ + str(getattr(tokens, "dtype", "")),
+)
+def test_every_kind_of_array_is_read(tokens):
+    np.testing.assert_array_equal(HEAD(tokens, QUERY), EXPECTED)
+
+
+def test_unaligned_arrays_are_read():
+    buffer = np.zeros(TOKENS.nbytes + 1, dtype=np.uint8)
+    buffer[1:] = np.frombuffer(TOKENS.tobytes(), dtype=np.uint8)
+    unaligned = buffer[1:].view(np.float64).reshape(TOKENS.shape)
+    assert not unaligned.flags.aligned
+    np.testing.assert_array_equal(HEAD(unaligned, QUERY), EXPECTED)
+
+
+def test_read_only_arrays_are_read():
+    tokens = TOKENS.copy()
+    tokens.flags.writeable = False
+    np.testing.assert_array_equal(HEAD(tokens, QUERY), EXPECTED)
+
+
+def test_integers_and_truths_are_numbers():
+    np.testing.assert_array_equal(HEAD([[1, 0], [0, 1]], QUERY), HEAD([[1.0, 0.0], [0.0, 1.0]], QUERY))
+    np.testing.assert_array_equal(HEAD(np.eye(2, dtype=bool), QUERY), HEAD(np.eye(2), QUERY))
+
+
+def test_pandas_and_polars_frames_are_read():
+    pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    np.testing.assert_array_equal(HEAD(pandas.DataFrame(TOKENS), QUERY), EXPECTED)
+    np.testing.assert_array_equal(HEAD(polars.DataFrame(TOKENS), QUERY), EXPECTED)
+
+
+def test_jax_arrays_are_read():
+    jax = pytest.importorskip("jax")
+    np.testing.assert_allclose(HEAD(jax.numpy.asarray(TOKENS), jax.numpy.asarray(QUERY)), EXPECTED, rtol=1e-7)
+
+
+def test_pytorch_tensors_are_read():
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed; bench/python_against_pytorch installs it")
+    np.testing.assert_array_equal(HEAD(torch.tensor(TOKENS), torch.tensor(QUERY)), EXPECTED)
+    np.testing.assert_allclose(HEAD(torch.tensor(TOKENS).float(), QUERY), EXPECTED, rtol=1e-7)
+    with pytest.raises(TypeError, match="tokens: expected an array of real numbers: .*detach"):
+        HEAD(torch.tensor(TOKENS, requires_grad=True), QUERY)
+
+
+def broken(position, value):
+    tokens = TOKENS.copy()
+    tokens[position] = value
+    return tokens
+
+
+NONSENSE = [
+    # What is called, the exception, what its sentence must say.
+    (lambda: HEAD(broken((2, 1), np.nan), QUERY), ValueError, r"tokens\[2, 1\] is NaN: every entry must be"),
+    (lambda: HEAD(broken((0, 0), np.inf), QUERY), ValueError, r"tokens\[0, 0\] is inf"),
+    (lambda: HEAD(TOKENS, [np.nan, 0.0]), ValueError, r"query\[0\] is NaN"),
+    (lambda: HEAD(TOKENS, [[0.0, 0.0], [0.0, np.nan]]), ValueError, r"NaN"),
+    (lambda: HEAD(TOKENS, [1.0, 2.0, 3.0]), ValueError, "query: expected size 2, found 3"),
+    (lambda: HEAD(TOKENS, [[1.0, 2.0, 3.0]]), ValueError, r"queries \(last axis\): expected size 2, found 3"),
+    (lambda: HEAD(TOKENS, 1.0), ValueError, r"queries: expected an array whose last axis is a vector, found shape \(\)"),
+    (lambda: HEAD(TOKENS[0], QUERY), ValueError, r"tokens: expected two axes, a matrix, found shape \(2,\)"),
+    (lambda: HEAD(np.empty((0, 2)), QUERY), ValueError, "the prompt: none given"),
+    (lambda: HEAD(np.empty((3, 0)), QUERY), ValueError, "dimension"),
+    (lambda: HEAD(np.ones((3, 4)), QUERY), ValueError, r"tokens \(dimension\): expected size 2, found 4"),
+    (lambda: HEAD(np.array([[1, "a"]], dtype=object), QUERY), TypeError, "tokens: expected an array of real numbers"),
+    (lambda: HEAD([["a", "b"]], QUERY), TypeError, "found dtype <U1"),
+    (lambda: HEAD(TOKENS.astype(complex), QUERY), TypeError, "found dtype complex128"),
+    (lambda: HEAD(TOKENS.astype("datetime64[s]"), QUERY), TypeError, "found dtype datetime64"),
+    (lambda: HEAD(None, QUERY), TypeError, "found an object of type NoneType"),
+    (lambda: HEAD(TOKENS, {"a": 1}), TypeError, "queries: expected an array of real numbers"),
+    (lambda: HEAD([[1.0, 2.0], [3.0]], QUERY), ValueError, "tokens: expected an array of real numbers"),
+    (lambda: HEAD(np.ma.masked_array(TOKENS, TOKENS > 0.9), QUERY), ValueError, "tokens: some entries are masked"),
+    (lambda: HEAD(TOKENS * 1e200, QUERY * 1e200), ValueError, "overflows double precision"),
+    (lambda: es.SoftmaxAttention(np.eye(2), np.eye(3)), ValueError, r"value matrix \(columns\): expected size 2"),
+    (lambda: es.SoftmaxAttention([1.0], [[1.0]]), ValueError, r"score matrix: expected two axes"),
+    (lambda: es.SoftmaxAttention(np.empty((0, 0)), np.eye(1)), ValueError, "score matrix"),
+    (lambda: es.SoftmaxAttention.from_qkv(np.eye(2), np.eye(2), np.eye(2), scaling="root"), ValueError, "scaling"),
+    (lambda: es.SoftmaxAttention.from_qkv(np.eye(2), np.eye(2), np.eye(2), scaling=np.nan), ValueError, "factor"),
+    (lambda: es.LinearAttention(np.eye(2), np.eye(2), moment="second"), ValueError, '"raw" or "centred"'),
+    (lambda: es.Gaussian([0, 0], [[1, 2], [3, 4]]), ValueError, "not symmetric"),
+    (lambda: es.Gaussian([0, 0], [[1, 2], [2, 1]]), ValueError, "not positive semi-definite"),
+    (lambda: es.Gaussian([0], [[1, 0], [0, 1]]), ValueError, "size"),
+    (lambda: es.Gaussian(0.0, [[1.0]]), ValueError, r"mean: expected one axis, found shape \(\)"),
+    (lambda: es.Gaussian.standard(0), ValueError, "the dimension is 0"),
+    (lambda: es.Gaussian.standard(10**9), ValueError, "expected a whole number from 1 to 8192"),
+    (lambda: es.Gaussian.standard(10**30), ValueError, "the dimension is 10{30}: expected a whole number"),
+    (lambda: es.Gaussian.standard(2.5), TypeError, "the dimension: expected a whole number, found .* float"),
+    (lambda: es.Cube(True), TypeError, "the dimension: expected a whole number, found a bool"),
+    (lambda: es.Cube(2).sample(2, seed=-1), ValueError, "seed is -1: expected a whole number from 0 to 2⁶⁴ − 1"),
+    (lambda: es.Cube(2).sample(2, seed="x"), TypeError, "seed: expected a whole number, found an object of type str"),
+    (lambda: es.Sphere(2, radius=-1.0), ValueError, "radius"),
+    (lambda: es.Laplace(2, scale=np.nan), ValueError, "scale"),
+    (lambda: es.Laplace(1).log_partition([2.0]), ValueError, "log-partition of the"),
+    (lambda: es.Empirical(TOKENS, weights=[1, -1, 1]), ValueError, r"weight\[1\] is -1: weights must be positive"),
+    (lambda: es.Empirical(TOKENS, weights=[1, 1]), ValueError, "weights: expected size 3, found 2"),
+    (lambda: es.Mixture([es.Cube(2), es.Cube(2)], weights=[0.0, 1.0]), ValueError, r"weight\[0\] is 0"),
+    (lambda: es.Mixture([es.Cube(2), es.Cube(3)]), ValueError, "size"),
+    (lambda: es.Mixture([]), ValueError, "none given"),
+    (lambda: es.Mixture([1.0]), TypeError, "Measure"),
+    (lambda: es.Product([]), ValueError, "none given"),
+    (lambda: es.Product([es.Cube(8000), es.Cube(8000)]), ValueError, "at most 8192"),
+    (lambda: es.Affine(es.Cube(2), np.eye(3)), ValueError, "size"),
+    (lambda: es.Cube(2).sample(-1), ValueError, "count is -1"),
+    (lambda: es.Cube(2).sample(10**15), MemoryError, "more than there is memory for"),
+    (lambda: es.Cube(2).tilted([1.0]), ValueError, "tilt"),
+    (lambda: es.Cube(2).tilted_mean([1.0]), ValueError, "the tilt: expected size 2, found 1"),
+    (lambda: es.Cube(2).check_laws(np.empty((0, 2))), ValueError, "tilts"),
+    (lambda: es.Measure(), TypeError, "cannot create"),
+    (lambda: es.Attention(), TypeError, "cannot create"),
+    (lambda: es.Gradient(), TypeError, "cannot create"),
+]
+
+
+@pytest.mark.parametrize(("call", "exception", "sentence"), NONSENSE)
+def test_nonsense_gets_a_sentence(call, exception, sentence):
+    with pytest.raises(exception, match=sentence) as raised:
+        call()
+    assert "panick" not in str(raised.value)
