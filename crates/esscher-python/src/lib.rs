@@ -6,15 +6,24 @@
 // Extractors hand their errors to `?`, and Python's calling convention asks for many arguments.
 #![allow(clippy::too_many_arguments)]
 // PyO3's macros generate public items.
-#![allow(unreachable_pub, missing_docs, reason = "the public face is Python's; python/esscher/_native.pyi describes it")]
+#![allow(
+    unreachable_pub,
+    missing_docs,
+    reason = "the public face is Python's; python/esscher/_native.pyi describes it"
+)]
 
 mod arrays;
 mod failure;
 mod heads;
 mod measures;
+mod numbers;
+mod prompts;
+mod scales;
+mod studies;
 mod threads;
 mod user_law;
 mod watch;
+mod weights;
 
 use pyo3::prelude::*;
 
@@ -32,6 +41,17 @@ mod _native {
         PySphere,
     };
     #[pymodule_export]
+    use super::prompts::{delta_method, finite_prompt, gaussian_gradient_constant};
+    #[pymodule_export]
+    use super::scales::{
+        critical_score_deviation, output_bound, rate_exponent, regime, score_gradient_bound,
+        trajectory_bound, typical_error_exponent, value_gradient_bound,
+    };
+    #[pymodule_export]
+    use super::studies::{concentration, horizon, local_slopes, rate_fit};
+    #[pymodule_export]
     use super::user_law::PyCustom;
+    #[pymodule_export]
+    use super::weights::{opposite_pair, prompt_lengths, shrinkage, weight_moments};
     // The zoo and the audit will stand here, each behind its cargo feature.
 }
