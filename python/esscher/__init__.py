@@ -31,6 +31,9 @@ from esscher._native import (
     SoftmaxAttention,
     Sphere,
 )
+from esscher.horizons import Horizon, horizon
+from esscher.prompts import DeltaMethod, FinitePrompt, delta_method, finite_prompt, gaussian_gradient_constant
+from esscher.rates import RateFit, local_slopes, rate_fit
 from esscher.results import Results
 from esscher.runs import (
     Plan,
@@ -46,6 +49,18 @@ from esscher.runs import (
     run,
     shard,
 )
+from esscher.scales import (
+    critical_score_deviation,
+    output_bound,
+    rate_exponent,
+    regime,
+    score_gradient_bound,
+    trajectory_bound,
+    typical_error_exponent,
+    value_gradient_bound,
+)
+from esscher.studies import Study, concentration
+from esscher.weights import opposite_pair, shrinkage, weight_moments
 
 __version__ = VERSION
 
@@ -54,10 +69,13 @@ __all__ = [
     "Attention",
     "Cube",
     "Custom",
+    "DeltaMethod",
     "Empirical",
+    "FinitePrompt",
     "Gaussian",
     "Gradient",
     "Heads",
+    "Horizon",
     "Laplace",
     "LinearAttention",
     "Measure",
@@ -66,6 +84,7 @@ __all__ = [
     "Product",
     "Rademacher",
     "Reproduction",
+    "RateFit",
     "Results",
     "Run",
     "SoftmaxAttention",
@@ -79,4 +98,23 @@ __all__ = [
     "reproduce",
     "run",
     "shard",
+    "Study",
+    "concentration",
+    "critical_score_deviation",
+    "delta_method",
+    "finite_prompt",
+    "gaussian_gradient_constant",
+    "horizon",
+    "local_slopes",
+    "opposite_pair",
+    "output_bound",
+    "rate_exponent",
+    "rate_fit",
+    "regime",
+    "score_gradient_bound",
+    "shrinkage",
+    "trajectory_bound",
+    "typical_error_exponent",
+    "value_gradient_bound",
+    "weight_moments",
 ]

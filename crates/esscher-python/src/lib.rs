@@ -17,9 +17,14 @@ mod failure;
 mod heads;
 mod measures;
 mod runs;
+mod numbers;
+mod prompts;
+mod scales;
+mod studies;
 mod threads;
 mod user_law;
 mod watch;
+mod weights;
 
 use pyo3::prelude::*;
 
@@ -42,6 +47,17 @@ mod _native {
         write_report,
     };
     #[pymodule_export]
+    use super::prompts::{delta_method, finite_prompt, gaussian_gradient_constant};
+    #[pymodule_export]
+    use super::scales::{
+        critical_score_deviation, output_bound, rate_exponent, regime, score_gradient_bound,
+        trajectory_bound, typical_error_exponent, value_gradient_bound,
+    };
+    #[pymodule_export]
+    use super::studies::{concentration, horizon, local_slopes, rate_fit};
+    #[pymodule_export]
     use super::user_law::PyCustom;
+    #[pymodule_export]
+    use super::weights::{opposite_pair, prompt_lengths, shrinkage, weight_moments};
     // The zoo and the audit will stand here, each behind its cargo feature.
 }

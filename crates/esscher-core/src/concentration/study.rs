@@ -299,7 +299,9 @@ impl Study {
 
     /// Cov(ln vᵢ, ln vⱼ) of the simulated means, to first order, with the number of trials; nothing where nothing was
     /// simulated.
-    fn log_covariance(&self, quantity: Quantity) -> Option<(Mat<f64>, u64)> {
+    ///
+    /// With it [`fn@rate_fit`] gives what [`Study::rate`] gives, from numbers that can be kept.
+    pub fn log_covariance(&self, quantity: Quantity) -> Option<(Mat<f64>, u64)> {
         let joint = &self.sampled.as_ref()?.joint;
         let joint: &JointSummary = match quantity {
             Quantity::Output => &joint.output,

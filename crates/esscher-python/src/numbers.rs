@@ -1,0 +1,40 @@
+//! Single numbers in: real ones and whole ones, refused with a sentence that names the argument.
+
+use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyBool;
+use std::ops::RangeInclusive;
+
+/// A real number; whether it makes sense is for the library to say.
+pub(crate) fn real(what: &str, value: &Bound<'_, PyAny>) -> PyResult<f64> {
+    value.extract().map_err(|error: PyErr| {
+        if error.is_instance_of::<PyOverflowError>(value.py()) {
+            return PyValueError::new_err(format!("{what}: the number is too large for double precision"));
+        }
+        wrong_type(what, "a real number", value)
+    })
+}
+
+/// A whole number in a range; `1e6` is one.
+pub(crate) fn whole(what: &str, value: &Bound<'_, PyAny>, range: RangeInclusive<u64>) -> PyResult<u64> {
+    if value.is_instance_of::<PyBool>() {
+        return Err(wrong_type(what, "a whole number", value));
+    }
+    let found = match (value.extract::<u64>(), value.extract::<f64>()) {
+        (Ok(number), _) => Some(number),
+        // Numbers of this size and above are not whole to the digit.
+        (Err(_), Ok(number)) if number.fract() == 0.0 && (0.0..9e15).contains(&number) => Some(number as u64),
+        (Err(_), Ok(_)) => None,
+        (Err(_), Err(error)) if error.is_instance_of::<PyOverflowError>(value.py()) => None,
+        (Err(_), Err(_)) => return Err(wrong_type(what, "a whole number", value)),
+    };
+    found.filter(|number| range.contains(number)).ok_or_else(|| {
+        let (least, most) = (range.start(), range.end());
+        PyValueError::new_err(format!("{what} is {value}: expected a whole number from {least} to {most}"))
+    })
+}
+
+fn wrong_type(what: &str, expected: &str, value: &Bound<'_, PyAny>) -> PyErr {
+    let found = value.get_type().name().map_or_else(|_| "unknown".to_string(), |name| name.to_string());
+    PyTypeError::new_err(format!("{what}: expected {expected}, found an object of type {found}"))
+}
