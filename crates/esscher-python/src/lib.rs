@@ -15,6 +15,7 @@
 mod arrays;
 mod failure;
 mod heads;
+mod layers;
 mod measures;
 mod runs;
 mod numbers;
@@ -25,6 +26,11 @@ mod threads;
 mod user_law;
 mod watch;
 mod weights;
+mod regression;
+mod threads;
+mod user_law;
+mod watch;
+mod whole;
 
 use pyo3::prelude::*;
 
@@ -36,6 +42,8 @@ mod _native {
 
     #[pymodule_export]
     use super::heads::{PyAttention, PyGradient, PyHeads, PyLinearAttention, PySoftmaxAttention};
+    #[pymodule_export]
+    use super::layers::{PyExactFlow, PyLayer, depth, exact_softmax_flow};
     #[pymodule_export]
     use super::measures::{
         PyAffine, PyCube, PyEmpirical, PyGaussian, PyLaplace, PyMeasure, PyMixture, PyProduct, PyRademacher,
@@ -55,6 +63,12 @@ mod _native {
     };
     #[pymodule_export]
     use super::studies::{concentration, horizon, local_slopes, rate_fit};
+    #[pymodule_export]
+    use super::regression::{
+        PyBlock, PyDescentState, PyDrawnCovariates, PyGaussianTask, PyHighDimensional,
+        PyLinearAttentionTraining, PyRegressionHead, PyRegressionLayer, PySpectralTask, PyTask,
+        authors_experiment, baseline_risks, descend, response, simulate_risk, spiked, toeplitz,
+    };
     #[pymodule_export]
     use super::user_law::PyCustom;
     #[pymodule_export]
