@@ -38,9 +38,26 @@ from esscher._native import (
     SoftmaxAttention,
     Sphere,
 )
+from esscher.authors import AuthorsExperiment, authors_experiment
+from esscher.estimate import Estimate
+from esscher.flows import Flow, Training
 from esscher.horizons import Horizon, horizon
+from esscher.layers import Collapse, Layer, LayerFlow, LayerStack, depth, exact_softmax_flow
 from esscher.prompts import DeltaMethod, FinitePrompt, delta_method, finite_prompt, gaussian_gradient_constant
 from esscher.rates import RateFit, local_slopes, rate_fit
+from esscher.regression import (
+    BlockGradient,
+    DrawnCovariates,
+    HeadGradient,
+    LinearRegression,
+    SpectralGradient,
+    SpectralTask,
+    TrainingHorizon,
+    regression,
+    response,
+    spiked,
+    toeplitz,
+)
 from esscher.results import Results
 from esscher.runs import (
     Plan,
@@ -67,25 +84,6 @@ from esscher.scales import (
     value_gradient_bound,
 )
 from esscher.studies import Study, concentration
-from esscher.weights import opposite_pair, shrinkage, weight_moments
-from esscher.authors import AuthorsExperiment, authors_experiment
-from esscher.estimate import Estimate
-from esscher.flows import Flow, Training
-from esscher.layers import Collapse, Layer, LayerFlow, LayerStack, depth, exact_softmax_flow
-from esscher.regression import (
-    BlockGradient,
-    DrawnCovariates,
-    HeadGradient,
-    LinearRegression,
-    SpectralGradient,
-    SpectralTask,
-    TrainingHorizon,
-    regression,
-    response,
-    spiked,
-    toeplitz,
-)
-from esscher.results import Results
 from esscher.tasks import (
     Baselines,
     ClassificationTask,
@@ -97,6 +95,7 @@ from esscher.tasks import (
     SparseTask,
     Task,
 )
+from esscher.weights import opposite_pair, shrinkage, weight_moments
 
 __version__ = VERSION
 
@@ -112,22 +111,21 @@ __all__ = [
     "Cube",
     "Custom",
     "DeltaMethod",
-    "Empirical",
-    "FinitePrompt",
     "Descent",
     "DescentState",
     "DrawnCovariates",
     "Empirical",
     "Estimate",
     "ExactFlow",
+    "FinitePrompt",
     "Flow",
     "Gaussian",
     "GeneralisedTask",
     "Gradient",
     "HeadGradient",
     "Heads",
-    "Horizon",
     "HighDimensional",
+    "Horizon",
     "Laplace",
     "Layer",
     "LayerFlow",
@@ -142,55 +140,54 @@ __all__ = [
     "Product",
     "Prompt",
     "Rademacher",
-    "Reproduction",
     "RateFit",
-    "Results",
-    "Run",
     "RegressionHead",
     "RegressionLayer",
+    "Reproduction",
     "Results",
+    "Run",
     "SimulatedRisk",
     "SoftmaxAttention",
     "SparseTask",
     "SpectralGradient",
     "SpectralTask",
     "Sphere",
-    "catalogue",
-    "example",
-    "merge",
-    "plan",
-    "read_run",
-    "report",
-    "reproduce",
-    "run",
-    "shard",
     "Study",
-    "concentration",
-    "critical_score_deviation",
-    "delta_method",
-    "finite_prompt",
-    "gaussian_gradient_constant",
-    "horizon",
-    "local_slopes",
-    "opposite_pair",
-    "output_bound",
-    "rate_exponent",
-    "rate_fit",
-    "regime",
-    "score_gradient_bound",
-    "shrinkage",
-    "trajectory_bound",
-    "typical_error_exponent",
-    "value_gradient_bound",
-    "weight_moments",
     "Task",
     "Training",
     "TrainingHorizon",
     "authors_experiment",
+    "catalogue",
+    "concentration",
+    "critical_score_deviation",
+    "delta_method",
     "depth",
     "exact_softmax_flow",
+    "example",
+    "finite_prompt",
+    "gaussian_gradient_constant",
+    "horizon",
+    "local_slopes",
+    "merge",
+    "opposite_pair",
+    "output_bound",
+    "plan",
+    "rate_exponent",
+    "rate_fit",
+    "read_run",
+    "regime",
     "regression",
+    "report",
+    "reproduce",
     "response",
+    "run",
+    "score_gradient_bound",
+    "shard",
+    "shrinkage",
     "spiked",
     "toeplitz",
+    "trajectory_bound",
+    "typical_error_exponent",
+    "value_gradient_bound",
+    "weight_moments",
 ]

@@ -97,7 +97,11 @@ NONSENSE = [
     (lambda: HEAD(TOKENS, [[0.0, 0.0], [0.0, np.nan]]), ValueError, r"NaN"),
     (lambda: HEAD(TOKENS, [1.0, 2.0, 3.0]), ValueError, "query: expected size 2, found 3"),
     (lambda: HEAD(TOKENS, [[1.0, 2.0, 3.0]]), ValueError, r"queries \(last axis\): expected size 2, found 3"),
-    (lambda: HEAD(TOKENS, 1.0), ValueError, r"queries: expected an array whose last axis is a vector, found shape \(\)"),
+    (
+        lambda: HEAD(TOKENS, 1.0),
+        ValueError,
+        r"queries: expected an array whose last axis is a vector, found shape \(\)",
+    ),
     (lambda: HEAD(TOKENS[0], QUERY), ValueError, r"tokens: expected two axes, a matrix, found shape \(2,\)"),
     (lambda: HEAD(np.empty((0, 2)), QUERY), ValueError, "the prompt: none given"),
     (lambda: HEAD(np.empty((3, 0)), QUERY), ValueError, "dimension"),

@@ -58,9 +58,7 @@ def test_tilts_broadcast(measure: es.Measure) -> None:
     for index in np.ndindex(2, 3):
         assert measure.log_partition(tilts)[index] == measure.log_partition(tilts[index])
         np.testing.assert_array_equal(measure.tilted_mean(tilts)[index], measure.tilted_mean(tilts[index]))
-        np.testing.assert_array_equal(
-            measure.tilted_covariance(tilts)[index], measure.tilted_covariance(tilts[index])
-        )
+        np.testing.assert_array_equal(measure.tilted_covariance(tilts)[index], measure.tilted_covariance(tilts[index]))
     assert isinstance(measure.log_partition(tilts[0, 0]), float)
 
 

@@ -97,7 +97,12 @@ def test_queries_and_lengths_span_the_rows():
 def test_any_array_of_numbers_is_a_list_of_queries():
     queries = np.array([[0.5, 0.25], [1.0, -0.5]])
     expected = es.finite_prompt(HEAD, GAUSSIAN, queries, [100])["output_error"]
-    for same in [queries.tolist(), queries.astype(np.float32), np.asfortranarray(queries), np.repeat(queries, 2, 0)[::2]]:
+    for same in [
+        queries.tolist(),
+        queries.astype(np.float32),
+        np.asfortranarray(queries),
+        np.repeat(queries, 2, 0)[::2],
+    ]:
         assert es.finite_prompt(HEAD, GAUSSIAN, same, np.int32([100]))["output_error"].tolist() == expected.tolist()
 
 

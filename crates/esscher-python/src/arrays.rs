@@ -1,6 +1,7 @@
 //! Arrays in and out: whatever NumPy reads as real numbers, borrowed where it is contiguous double precision.
 
 use crate::failure::OrRaise;
+use crate::numbers;
 use esscher_core::prompt::PromptLength;
 use esscher_core::{Mat, MatRef};
 use numpy::{
@@ -159,48 +160,9 @@ pub(crate) fn length(value: &Bound<'_, PyAny>) -> PyResult<PromptLength> {
     PromptLength::try_from(number).or_raise()
 }
 
-/// A whole number in this range: TypeError for anything else than an integer, ValueError outside.
-pub(crate) fn whole(
-    what: &str,
-    value: &Bound<'_, PyAny>,
-    range: std::ops::RangeInclusive<u64>,
-) -> PyResult<u64> {
-    if value.is_instance_of::<PyBool>() {
-        return Err(PyTypeError::new_err(format!("{what}: expected a whole number, found a bool")));
-    }
-    match value.extract::<u64>() {
-        Ok(number) if range.contains(&number) => Ok(number),
-        Err(error) if !error.is_instance_of::<pyo3::exceptions::PyOverflowError>(value.py()) => {
-            let found = value.get_type().name()?;
-            let message = format!("{what}: expected a whole number, found an object of type {found}");
-            Err(PyTypeError::new_err(message))
-        }
-        _ => {
-            let (from, to) = range.into_inner();
-            let expected = if to == u64::MAX {
-                format!("a whole number from {from} to 2⁶⁴ − 1")
-            } else {
-                format!("a whole number from {from} to {to}")
-            };
-            Err(PyValueError::new_err(format!("{what} is {value}: expected {expected}")))
-        }
-    }
-}
-
-/// The seed of all randomness of a call.
-pub(crate) struct Seed(pub(crate) u64);
-
-impl<'py> FromPyObject<'_, 'py> for Seed {
-    type Error = PyErr;
-
-    fn extract(value: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        whole("seed", &value, 0..=u64::MAX).map(Seed)
-    }
-}
-
 /// The dimension of a law that is not given by arrays.
 pub(crate) fn dimension(value: &Bound<'_, PyAny>) -> PyResult<usize> {
-    whole("the dimension", value, 1..=LARGEST_DIMENSION as u64).map(|dimension| dimension as usize)
+    numbers::whole("the dimension", value, 1..=LARGEST_DIMENSION as u64).map(|dimension| dimension as usize)
 }
 
 /// Checks the dimension of tokens that came as an array.

@@ -3,8 +3,8 @@
 use crate::arrays::{self, Reals};
 use crate::failure::{OrRaise, choice, room_for};
 use crate::measures::{PyGaussian, gaussian_from};
+use crate::numbers;
 use crate::watch::watched;
-use crate::whole;
 use esscher_core::layers::{AtCollapse, ExactFlow, FlowOptions, FlowStop, Layer, flow};
 use esscher_core::measure::Gaussian;
 use numpy::{PyArray1, PyArrayDyn};
@@ -145,7 +145,7 @@ impl PyLayer {
                 &wishes.at_collapse,
                 &[("stop", AtCollapse::Stop), ("continue", AtCollapse::Continue)],
             )?,
-            max_steps: whole::count("max_steps", &wishes.max_steps, 1)? as usize,
+            max_steps: numbers::count("max_steps", &wishes.max_steps, 1)? as usize,
             ..FlowOptions::at(&times)
         };
         let mut path =

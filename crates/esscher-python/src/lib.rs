@@ -17,20 +17,16 @@ mod failure;
 mod heads;
 mod layers;
 mod measures;
-mod runs;
 mod numbers;
 mod prompts;
+mod regression;
+mod runs;
 mod scales;
 mod studies;
 mod threads;
 mod user_law;
 mod watch;
 mod weights;
-mod regression;
-mod threads;
-mod user_law;
-mod watch;
-mod whole;
 
 use pyo3::prelude::*;
 
@@ -50,12 +46,18 @@ mod _native {
         PySphere,
     };
     #[pymodule_export]
+    use super::prompts::{delta_method, finite_prompt, gaussian_gradient_constant};
+    #[pymodule_export]
+    use super::regression::{
+        PyBlock, PyDescentState, PyDrawnCovariates, PyGaussianTask, PyHighDimensional,
+        PyLinearAttentionTraining, PyRegressionHead, PyRegressionLayer, PySpectralTask, PyTask,
+        authors_experiment, baseline_risks, descend, response, simulate_risk, spiked, toeplitz,
+    };
+    #[pymodule_export]
     use super::runs::{
         catalogue, compute_unit, example, instruction_sets, merge_shards, plan, read_run, reproduce, run,
         write_report,
     };
-    #[pymodule_export]
-    use super::prompts::{delta_method, finite_prompt, gaussian_gradient_constant};
     #[pymodule_export]
     use super::scales::{
         critical_score_deviation, output_bound, rate_exponent, regime, score_gradient_bound,
@@ -63,12 +65,6 @@ mod _native {
     };
     #[pymodule_export]
     use super::studies::{concentration, horizon, local_slopes, rate_fit};
-    #[pymodule_export]
-    use super::regression::{
-        PyBlock, PyDescentState, PyDrawnCovariates, PyGaussianTask, PyHighDimensional,
-        PyLinearAttentionTraining, PyRegressionHead, PyRegressionLayer, PySpectralTask, PyTask,
-        authors_experiment, baseline_risks, descend, response, simulate_risk, spiked, toeplitz,
-    };
     #[pymodule_export]
     use super::user_law::PyCustom;
     #[pymodule_export]

@@ -1,7 +1,8 @@
 //! Measures: laws of tokens and queries, with NumPy's broadcasting over tilts.
 
-use crate::arrays::{self, Reals, Seed};
+use crate::arrays::{self, Reals};
 use crate::failure::{Exceptions, OrRaise, room_for};
+use crate::numbers;
 use esscher_core::Mat;
 use esscher_core::measure::laws::{LawTolerance, LawViolation, check_laws};
 use esscher_core::measure::{
@@ -197,15 +198,15 @@ impl PyMeasure {
     }
 
     /// Draws independent tokens, a (count, d) array: the same seed, the same tokens.
-    #[pyo3(signature = (count, *, seed = Seed(0), tilt = None))]
+    #[pyo3(signature = (count, *, seed = None, tilt = None), text_signature = "($self, count, *, seed=0, tilt=None)")]
     fn sample<'py>(
         &self,
         py: Python<'py>,
         count: &Bound<'py, PyAny>,
-        seed: Seed,
+        seed: Option<&Bound<'py, PyAny>>,
         tilt: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
-        let count = arrays::whole("count", count, 0..=u64::MAX)? as usize;
+        let count = numbers::whole("count", count, 0..=u64::MAX)? as usize;
         let dimension = self.law.dimension();
         let tilt = match tilt {
             Some(tilt) => arrays::owned_vector("tilt", tilt)?,
@@ -213,7 +214,8 @@ impl PyMeasure {
         };
         let mut tokens = room_for("the tokens", &[count, dimension])?;
         tokens.resize(count * dimension, 0.0);
-        let mut stream = Stream::new(seed.0, 0, 0).with_instruction_set(InstructionSet::best());
+        let mut stream = Stream::new(seed.map_or(Ok(0), numbers::seed)?, 0, 0)
+            .with_instruction_set(InstructionSet::best());
         let drawn = py.detach(|| self.law.sample_tilted(&tilt, &mut stream, &mut tokens));
         self.exceptions.or_raise(drawn)?;
         arrays::array(py, tokens, &[count, dimension])

@@ -30,8 +30,19 @@ pub(crate) fn whole(what: &str, value: &Bound<'_, PyAny>, range: RangeInclusive<
     };
     found.filter(|number| range.contains(number)).ok_or_else(|| {
         let (least, most) = (range.start(), range.end());
+        let most = if *most == u64::MAX { "2⁶⁴ − 1".to_string() } else { most.to_string() };
         PyValueError::new_err(format!("{what} is {value}: expected a whole number from {least} to {most}"))
     })
+}
+
+/// A whole number of things, from `least` on.
+pub(crate) fn count(what: &str, value: &Bound<'_, PyAny>, least: u32) -> PyResult<u32> {
+    whole(what, value, u64::from(least)..=u64::from(u32::MAX)).map(|count| count as u32)
+}
+
+/// The seed of all randomness of a call.
+pub(crate) fn seed(value: &Bound<'_, PyAny>) -> PyResult<u64> {
+    whole("seed", value, 0..=u64::MAX)
 }
 
 fn wrong_type(what: &str, expected: &str, value: &Bound<'_, PyAny>) -> PyErr {

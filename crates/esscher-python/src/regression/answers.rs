@@ -83,7 +83,7 @@ pub(crate) fn response<'py>(
     }
     py.detach(|| {
         threads::on_all(|| {
-            entries.iter().try_for_each(|&sigma| {
+            entries.iter().try_for_each(|&sigma| -> esscher_core::Result<()> {
                 let at = response.at(sigma)?;
                 let values = [
                     sigma,

@@ -5,8 +5,8 @@ use super::predictors::PyRegressionLayer;
 use super::simulation::instruction_set;
 use crate::arrays;
 use crate::failure::{OrRaise, choice};
+use crate::numbers;
 use crate::watch::{Watch, watched};
-use crate::whole;
 use esscher_core::prompt::PromptLength;
 use esscher_core::regression::authors::{
     AuthorsCovariance, AuthorsExperiment, AuthorsOptions, AuthorsPoint, AuthorsProgress,
@@ -47,11 +47,11 @@ pub(crate) fn authors_experiment<'py>(
         covariance: choice("covariance", &wanted.covariance, &covariances)?,
         covariance_bug: wanted.covariance_bug,
         lengths: arrays::lengths(&wanted.lengths)?.iter().map(|length| length.get() as usize).collect(),
-        steps: whole::count("steps", &wanted.steps, 0)?,
+        steps: numbers::count("steps", &wanted.steps, 0)?,
         rate: wanted.rate,
         draws: draws(&wanted.draws)?,
-        test_prompts: whole::count("test_prompts", &wanted.test_prompts, 2)?,
-        seed: whole::seed(&wanted.seed)?,
+        test_prompts: numbers::count("test_prompts", &wanted.test_prompts, 2)?,
+        seed: numbers::seed(&wanted.seed)?,
         instruction_set: instruction_set(wanted.instructions.as_deref())?,
     };
     let experiment = AuthorsExperiment::new(options).or_raise()?;

@@ -6,8 +6,8 @@ use super::predictors::PyBlock;
 use crate::arrays;
 use crate::failure::Exceptions;
 use crate::measures::measure_from;
+use crate::numbers;
 use crate::watch::watched;
-use crate::whole;
 use esscher_core::regression::{
     BlockLandscape, ContextLength, DrawnCovariates, DrawnLandscape, Landscape, Response, flow,
 };
@@ -45,7 +45,7 @@ impl PyDrawnCovariates {
         seed: &Bound<'_, PyAny>,
     ) -> PyResult<Self> {
         let (law, exceptions) = measure_from("covariates", covariates)?;
-        let (prompts, seed) = (whole::count("prompts", prompts, 1)?, whole::seed(seed)?);
+        let (prompts, seed) = (numbers::count("prompts", prompts, 1)?, numbers::seed(seed)?);
         let longest = arrays::length(longest)?;
         let made = watched(py, None, |_| DrawnCovariates::new(law, noise, prior, prompts, longest, seed))?;
         Ok(PyDrawnCovariates { covariates: exceptions.or_raise(made)?, exceptions })

@@ -5,8 +5,8 @@ use super::simulation::instruction_set;
 use super::tasks::PyTask;
 use crate::arrays::{self, Reals};
 use crate::failure::{OrRaise, choice};
+use crate::numbers;
 use crate::watch::watched;
-use crate::whole;
 use esscher_core::Error;
 use esscher_core::regression::{
     Descent, DescentOptions, DescentRow, DescentState, DescentStop, Draws, Loss, Optimiser,
@@ -68,10 +68,10 @@ impl Manner<'_> {
         Ok(DescentOptions {
             optimiser: choice("optimiser", &self.optimiser, &[("sgd", sgd), ("adam", adam)])?,
             loss: choice("loss", &self.loss, &losses)?,
-            batch: whole::count("batch", &self.batch, 1)?,
+            batch: numbers::count("batch", &self.batch, 1)?,
             draws: draws(&self.draws)?,
-            steps: whole::count("steps", &self.steps, 0)?,
-            seed: whole::seed(&self.seed)?,
+            steps: numbers::count("steps", &self.steps, 0)?,
+            seed: numbers::seed(&self.seed)?,
             smoothing: self.smoothing,
             record: record.collect::<PyResult<_>>()?,
             instruction_set: instruction_set(self.instructions.as_deref())?,
@@ -157,7 +157,7 @@ impl PyDescentState {
         }
         Ok(PyDescentState {
             state: DescentState {
-                step: whole::count("step", step, 0)?,
+                step: numbers::count("step", step, 0)?,
                 parameters,
                 first_moment: arrays::owned_vector("first_moment", first_moment)?,
                 second_moment: arrays::owned_vector("second_moment", second_moment)?,

@@ -2,7 +2,7 @@
 
 use crate::arrays;
 use crate::failure::choice;
-use crate::whole;
+use crate::numbers;
 use esscher_core::regression::{FlowEnding, FlowOptions, Method, Response, Trajectory};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -36,7 +36,7 @@ impl Wishes<'_> {
     ) -> PyResult<FlowOptions> {
         let still = linear || response.is_infinite();
         let mut options = if still { FlowOptions::without_drift() } else { FlowOptions::default() };
-        options.rows = whole::count("rows", &self.rows, 1)? as usize;
+        options.rows = numbers::count("rows", &self.rows, 1)? as usize;
         if options.rows.saturating_add(1).saturating_mul(parameters) > MOST_NUMBERS {
             return Err(PyValueError::new_err(format!(
                 "rows is {}: with {parameters} parameters a trajectory may have at most {} rows",

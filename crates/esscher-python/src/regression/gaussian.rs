@@ -8,8 +8,8 @@ use super::spectral::{PySpectralTask, check_groups};
 use super::tasks::PyTask;
 use crate::arrays;
 use crate::failure::OrRaise;
+use crate::numbers;
 use crate::watch::watched;
-use crate::whole;
 use esscher_core::numerics::statistics::Summary;
 use esscher_core::prompt::PromptLength;
 use esscher_core::regression::tasks::LinearTask;
@@ -45,9 +45,9 @@ struct Points<'py> {
 impl Points<'_> {
     fn average(&self) -> PyResult<PointAverage> {
         Ok(PointAverage {
-            points: whole::count("points", &self.points, 1)?,
-            randomisations: whole::count("randomisations", &self.randomisations, 2)?,
-            seed: whole::seed(&self.seed)?,
+            points: numbers::count("points", &self.points, 1)?,
+            randomisations: numbers::count("randomisations", &self.randomisations, 2)?,
+            seed: numbers::seed(&self.seed)?,
         })
     }
 }
@@ -378,8 +378,8 @@ impl PyGaussianTask {
         seed: &Bound<'_, PyAny>,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<(f64, Option<f64>, u64)> {
-        let (length, seed) = (arrays::length(prompt_length)?, whole::seed(seed)?);
-        let trials = whole::count("prompts", prompts, 1)?;
+        let (length, seed) = (arrays::length(prompt_length)?, numbers::seed(seed)?);
+        let trials = numbers::count("prompts", prompts, 1)?;
         let found =
             watched(py, progress, |watch| self.bayes_in_parts(length, trials, seed, watch))?.or_raise()?;
         let mean =
@@ -437,18 +437,22 @@ fn estimated_risk(answer: &Bound<'_, PyDict>, risk: Estimate) -> PyResult<()> {
 
 /// The Toeplitz covariance ρ^|i − j|.
 #[pyfunction]
-pub(crate) fn toeplitz(
-    py: Python<'_>,
-    dimension: i64,
+pub(crate) fn toeplitz<'py>(
+    py: Python<'py>,
+    dimension: &Bound<'_, PyAny>,
     correlation: f64,
-) -> PyResult<Bound<'_, PyArrayDyn<f64>>> {
+) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
     let matrix = LinearRegression::toeplitz(arrays::dimension(dimension)?, correlation).or_raise()?;
     arrays::matrix(py, matrix.as_ref())
 }
 
 /// The spiked covariance I + strength · e eᵀ, e = (1, …, 1)/√d.
 #[pyfunction]
-pub(crate) fn spiked(py: Python<'_>, dimension: i64, strength: f64) -> PyResult<Bound<'_, PyArrayDyn<f64>>> {
+pub(crate) fn spiked<'py>(
+    py: Python<'py>,
+    dimension: &Bound<'_, PyAny>,
+    strength: f64,
+) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
     let matrix = LinearRegression::spiked(arrays::dimension(dimension)?, strength).or_raise()?;
     arrays::matrix(py, matrix.as_ref())
 }

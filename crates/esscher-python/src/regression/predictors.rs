@@ -3,7 +3,7 @@
 use super::answers::{Attending, attending};
 use crate::arrays::{self, Reals};
 use crate::failure::{OrRaise, choice};
-use crate::whole;
+use crate::numbers;
 use esscher_core::numerics::Stream;
 use esscher_core::regression::tasks::PromptDraw;
 use esscher_core::regression::{AttentionKind, Block, RegressionHead, RegressionLayer};
@@ -211,9 +211,13 @@ impl PyRegressionLayer {
     /// Projections with PyTorch's default initialisation, every entry uniform between ∓1/√(d + 1).
     #[staticmethod]
     #[pyo3(signature = (dimension, *, attention = "softmax", seed = None))]
-    fn at_random(dimension: i64, attention: &str, seed: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
+    fn at_random(
+        dimension: &Bound<'_, PyAny>,
+        attention: &str,
+        seed: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
         let kind = choice("attention", attention, &KINDS)?;
-        let seed = seed.map_or(Ok(0), whole::seed)?;
+        let seed = seed.map_or(Ok(0), numbers::seed)?;
         let dimension = arrays::dimension(dimension)?;
         let layer = RegressionLayer::projections_at_random(kind, dimension, &mut Stream::new(seed, 0, 0));
         Ok(PyRegressionLayer { layer: layer.or_raise()?, projections: true })

@@ -4,8 +4,8 @@ use super::predictors::Predictor;
 use super::tasks::PyTask;
 use crate::arrays;
 use crate::failure::OrRaise;
+use crate::numbers;
 use crate::watch::{Watch, watched};
-use crate::whole;
 use esscher_core::numerics::statistics::Summary;
 use esscher_core::numerics::{InstructionSet, Stream};
 use esscher_core::regression::tasks::{LinearTask, PromptDraw, Task};
@@ -39,9 +39,9 @@ pub(crate) fn simulate_risk<'py>(
     let (layer, _) = Predictor::read("predictor", predictor)?.layer(attention)?;
     let length = arrays::length(prompt_length)?.get() as usize;
     let options = RiskOptions {
-        prompts: whole::count("prompts", prompts, 2)?,
+        prompts: numbers::count("prompts", prompts, 2)?,
         gradient,
-        seed: whole::seed(seed)?,
+        seed: numbers::seed(seed)?,
         instruction_set: instruction_set(instructions)?,
     };
     let simulation = RiskSimulation::new(task.task.clone(), layer, length, options).or_raise()?;
@@ -78,7 +78,7 @@ pub(crate) fn baseline_risks(
     let length = arrays::length(prompt_length)?.get() as usize;
     let baselines: Vec<Baseline> =
         baselines.iter().map(|(name, parameter)| baseline(name, *parameter)).collect::<PyResult<_>>()?;
-    let (prompts, seed) = (whole::count("prompts", prompts, 2)?, whole::seed(seed)?);
+    let (prompts, seed) = (numbers::count("prompts", prompts, 2)?, numbers::seed(seed)?);
     let found = watched(py, progress, |watch| {
         let stoppable = Stoppable {
             task: task.task.as_ref(),

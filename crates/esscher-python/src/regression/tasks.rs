@@ -3,7 +3,7 @@
 use crate::arrays;
 use crate::failure::{Exceptions, OrRaise, choice};
 use crate::measures::measure_from;
-use crate::whole;
+use crate::numbers;
 use esscher_core::measure::Law;
 use esscher_core::numerics::{InstructionSet, Stream};
 use esscher_core::regression::tasks::{
@@ -99,7 +99,7 @@ impl PyTask {
         noise: f64,
         prior: f64,
     ) -> PyResult<PyTask> {
-        let non_zero = whole::count("non_zero", non_zero, 1)? as usize;
+        let non_zero = numbers::count("non_zero", non_zero, 1)? as usize;
         Laws::read(covariates, queries)?.task(py, |covariates, queries| {
             SparseTask::with_queries(non_zero, covariates, queries)?.with_noise(noise)?.with_prior(prior)
         })
@@ -132,7 +132,7 @@ impl PyTask {
     ) -> PyResult<(Bound<'py, PyArrayDyn<f64>>, Bound<'py, PyArray1<f64>>, f64, Bound<'py, PyArray1<f64>>)>
     {
         let length = arrays::length(prompt_length)?.get() as usize;
-        let mut stream = Stream::new(whole::seed(seed)?, 0, 0).with_instruction_set(InstructionSet::best());
+        let mut stream = Stream::new(numbers::seed(seed)?, 0, 0).with_instruction_set(InstructionSet::best());
         let mut prompt = PromptDraw::new();
         let drawn = py.detach(|| self.task.draw(length, &mut stream, &mut prompt));
         self.exceptions.or_raise(drawn)?;
