@@ -94,8 +94,11 @@ impl ScoreValue {
         check::size("queries (columns)", self.score.ncols(), queries.ncols())?;
         check::size("tokens (dimension)", self.score.nrows(), tokens.dimension())?;
         check::finite_matrix("queries", queries)?;
-        let tilts = &self.score * queries.transpose();
-        let tilts = tilts.col_iter().flat_map(|tilt| tilt.iter().copied()).collect();
+        let by_column = &self.score * queries.transpose();
+        let mut tilts = Vec::with_capacity(by_column.nrows() * by_column.ncols());
+        for column in 0..by_column.ncols() {
+            tilts.extend_from_slice(by_column.col_as_slice(column));
+        }
         check::finite_result("the tilt of the query", tilts)
     }
 

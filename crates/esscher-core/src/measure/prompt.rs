@@ -105,9 +105,9 @@ impl<'a> Prompt<'a> {
     }
 
     /// Σ p z from the sums at a tilt.
-    fn mean_of(&self, sums: &QuerySums, tilt: &[f64]) -> Result<Vec<f64>> {
+    fn mean_of(&self, sums: QuerySums, tilt: &[f64]) -> Result<Vec<f64>> {
         check::finite_number("a score of the prompt", sums.log_total())?;
-        let mean = sums.mean();
+        let mean = sums.into_mean();
         if check::first_not_finite(&mean).is_none() {
             return Ok(mean);
         }
@@ -152,17 +152,16 @@ impl Measure for Prompt<'_> {
 
     fn tilted_mean(&self, tilt: &[f64]) -> Result<Vec<f64>> {
         check_tilt(self.dimension, tilt)?;
-        self.mean_of(&softmax_sums::first_order(self.for_sums(), tilt)?, tilt)
+        self.mean_of(softmax_sums::first_order(self.for_sums(), tilt)?, tilt)
     }
 
     fn tilted_means(&self, tilts: &[f64]) -> Result<Vec<f64>> {
         check::whole_tokens(self.dimension, tilts.len())?;
         let tilts_of_queries = tilts.chunks_exact(self.dimension);
         tilts_of_queries.clone().try_for_each(|tilt| check_tilt(self.dimension, tilt))?;
+        let all_sums = softmax_sums::first_order_of_all(self.for_sums(), tilts)?;
         let mut means = Vec::with_capacity(tilts.len());
-        for (sums, tilt) in
-            softmax_sums::first_order_of_all(self.for_sums(), tilts)?.iter().zip(tilts_of_queries)
-        {
+        for (sums, tilt) in all_sums.into_iter().zip(tilts_of_queries) {
             means.extend(self.mean_of(sums, tilt)?);
         }
         Ok(means)

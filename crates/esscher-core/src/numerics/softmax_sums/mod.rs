@@ -76,9 +76,10 @@ impl QuerySums {
         self.largest + self.mass.ln()
     }
 
-    /// Σ p z; infinite or NaN where the sums overflowed.
-    pub(crate) fn mean(&self) -> Vec<f64> {
-        self.sums.iter().map(|sum| sum / self.mass).collect()
+    /// Σ p z, in the place of the sums; infinite or NaN where they overflowed.
+    pub(crate) fn into_mean(mut self) -> Vec<f64> {
+        self.sums.iter_mut().for_each(|sum| *sum /= self.mass);
+        self.sums
     }
 
     /// Measures the sums from a score that is at least the largest so far.
@@ -154,7 +155,7 @@ fn of_batch(tokens: Tokens<'_>, tilts: &[f64], set: InstructionSet) -> Result<Ve
     let leaf = |chunk| {
         let mut strips = StripSums::<f64>::new(&origin, tilts, Order::First, set);
         strips.add(tokens.chunk(chunk).entries)?;
-        Ok(strips.first_order().take(tilts.len() / tokens.dimension).collect())
+        Ok(strips.first_order(tilts.len() / tokens.dimension))
     };
     let merge = |left: &mut Vec<QuerySums>, right: Vec<QuerySums>| {
         left.iter_mut().zip(right).for_each(|(left, right)| left.merge(right));
@@ -305,7 +306,9 @@ mod tests {
                             {
                                 let single = of_one_query(tokens, tilt, dimension, set).unwrap();
                                 for sums in [single, strips] {
-                                    for (found, exact_mean) in sums.mean().iter().zip(&exact.mean) {
+                                    for (found, exact_mean) in
+                                        sums.clone().into_mean().iter().zip(&exact.mean)
+                                    {
                                         let error = (found - exact_mean).abs() / exact.allowance;
                                         worst = worst.max(error);
                                         assert!(
@@ -342,7 +345,7 @@ mod tests {
             pool.install(|| {
                 let all = first_order_of_all(tokens, &tilts).unwrap();
                 let one = first_order(tokens, &tilts[..dimension]).unwrap();
-                all.iter().chain([&one]).flat_map(QuerySums::mean).collect::<Vec<f64>>()
+                all.into_iter().chain([one]).flat_map(QuerySums::into_mean).collect::<Vec<f64>>()
             })
         };
         assert_eq!(on(1), on(3));
@@ -356,7 +359,7 @@ mod tests {
         for dimension in [1, 3, 16, 29] {
             let (entries, tilt) = (normals(1, 777 * dimension, 1.0, 0.0), normals(2, dimension, 1.0, 0.0));
             let tokens = Tokens { dimension, entries: &entries, log_weights: None };
-            let mean = |set| of_one_query(tokens, &tilt, dimension, set).unwrap().mean();
+            let mean = |set| of_one_query(tokens, &tilt, dimension, set).unwrap().into_mean();
             assert_eq!(mean(avx2), mean(avx512));
         }
     }
@@ -367,7 +370,8 @@ mod tests {
             for queries in [1, 5] {
                 let mean = |entries: &[f64], tilt: f64| {
                     let tokens = Tokens { dimension: 1, entries, log_weights: None };
-                    of_batch(tokens, &vec![tilt; queries], set).map(|sums| sums[queries - 1].mean()[0])
+                    of_batch(tokens, &vec![tilt; queries], set)
+                        .map(|mut sums| sums.swap_remove(queries - 1).into_mean()[0])
                 };
                 assert_eq!(mean(&[-1e200, 1.0, 0.5], 1e200), Ok(1.0), "{set}");
                 assert!(matches!(mean(&[1e200, 1.0], 1e200), Err(Error::Overflow { .. })), "{set}");

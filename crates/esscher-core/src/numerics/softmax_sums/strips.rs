@@ -122,15 +122,18 @@ impl<T: Real> StripSums<T> {
             .try_for_each(|block| self.set.run(AddBlock { sums: self, tokens: block }))
     }
 
-    /// The sums of every query without those of second order, coordinates measured from the centre.
-    pub(super) fn first_order(&self) -> impl Iterator<Item = QuerySums> {
-        self.strips.iter().flat_map(|strip| {
-            (0..self.width).map(|lane| QuerySums {
+    /// The sums of the first queries without those of second order, coordinates measured from the centre.
+    pub(super) fn first_order(&self, queries: usize) -> Vec<QuerySums> {
+        let of_query = |query: usize| {
+            let (strip, lane) = (&self.strips[query / self.width], query % self.width);
+            let coordinates = strip.sums.chunks_exact(self.width).take(self.dimension);
+            QuerySums {
                 largest: strip.largest[lane].to_f64(),
                 mass: strip.mass[lane],
-                sums: (0..self.dimension).map(|axis| strip.sums[axis * self.width + lane]).collect(),
-            })
-        })
+                sums: coordinates.map(|sums| sums[lane]).collect(),
+            }
+        };
+        (0..queries).map(of_query).collect()
     }
 
     /// Σ p z − centre of one query, into `mean`.
