@@ -401,8 +401,12 @@ fn a_borrowed_prompt_is_the_empirical_measure_of_its_tokens() {
         let weighted = owned.clone().with_weights(&vec![2.0; count]).unwrap();
         assert_eq!((prompt.len(), prompt.dimension(), prompt.family()), (count, 3, owned.family()));
         assert!(prompt.points().eq(owned.points()));
-        assert_eq!(prompt.tilted_mean(&tilt).unwrap(), owned.tilted_mean(&tilt).unwrap());
-        assert_eq!(prompt.log_partition(&tilt).unwrap(), owned.log_partition(&tilt).unwrap());
+        // The owned measure is summed with the portable instructions: the last bits may differ.
+        for (ours, theirs) in prompt.tilted_mean(&tilt).unwrap().iter().zip(owned.tilted_mean(&tilt).unwrap())
+        {
+            assert!((ours - theirs).abs() < 1e-13);
+        }
+        assert!((prompt.log_partition(&tilt).unwrap() - owned.log_partition(&tilt).unwrap()).abs() < 1e-13);
         assert_eq!(prompt.tilted_covariance(&tilt).unwrap(), owned.tilted_covariance(&tilt).unwrap());
         assert_eq!(prompt.sub_gaussian(), owned.sub_gaussian());
         let atoms = |measure: &dyn Measure| measure.as_gaussian_mixture().map(|parts| parts.len());

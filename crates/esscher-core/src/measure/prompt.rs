@@ -4,7 +4,7 @@ use super::sub_gaussian::{SubGaussian, half_diameter, largest_eigenvalue};
 use super::{Empirical, Gaussian, GaussianComponent, Law, Measure, check_sampling, check_tilt};
 use crate::error::{Entry, Error, Result};
 use crate::numerics::softmax_sums::{self, QuerySums, Tokens};
-use crate::numerics::{Stream, check, linalg, softmax};
+use crate::numerics::{InstructionSet, Stream, check, linalg, softmax};
 use faer::Mat;
 use std::slice::ChunksExact;
 use std::sync::Arc;
@@ -16,8 +16,9 @@ use std::sync::Arc;
 /// in every respect to [`Empirical::from_tokens`], which copies; its tilts are owned [`Empirical`] measures.
 ///
 /// Λ and the means are computed in blocks with the fastest instructions of the machine, long prompts on all threads:
-/// the number of threads does not show in the result, the instruction set may in its last bits. Weights below
-/// 1e-307 of the largest count as zero.
+/// the number of threads does not show in the result, the instruction set may in its last bits ([`Empirical`]
+/// measures use the portable set, so that experiments on them are the same everywhere). Weights below 1e-307 of the
+/// largest count as zero.
 ///
 /// ```
 /// use esscher_core::measure::{Measure, Prompt};
@@ -33,6 +34,7 @@ pub struct Prompt<'a> {
     tokens: &'a [f64],
     /// Of an [`Empirical`] measure that has its own; otherwise all are −log L.
     log_weights: Option<&'a [f64]>,
+    set: InstructionSet,
 }
 
 /// Up to this many points an empirical measure offers itself as a mixture of atoms: the exact
@@ -49,7 +51,7 @@ impl<'a> Prompt<'a> {
         check::whole_tokens(dimension, tokens.len())?;
         check::not_empty("the prompt", tokens.len())?;
         match check::first_not_finite(tokens) {
-            None => Ok(Prompt { dimension, tokens, log_weights: None }),
+            None => Ok(Prompt { dimension, tokens, log_weights: None, set: InstructionSet::best() }),
             Some(position) => Err(Error::NotFinite {
                 what: "tokens",
                 entry: Entry::RowColumn(position / dimension, position % dimension),
@@ -58,9 +60,9 @@ impl<'a> Prompt<'a> {
         }
     }
 
-    /// Points and log-weights that an [`Empirical`] measure has checked.
+    /// Points and log-weights that an [`Empirical`] measure has checked, with the same bits on every machine.
     pub(super) fn of_checked(dimension: usize, tokens: &'a [f64], log_weights: Option<&'a [f64]>) -> Self {
-        Prompt { dimension, tokens, log_weights }
+        Prompt { dimension, tokens, log_weights, set: InstructionSet::PORTABLE }
     }
 
     /// L, the number of tokens.
@@ -146,20 +148,20 @@ impl Measure for Prompt<'_> {
     fn log_partition(&self, tilt: &[f64]) -> Result<f64> {
         check_tilt(self.dimension, tilt)?;
         let weights = if self.log_weights.is_some() { 1.0 } else { self.len() as f64 };
-        let log_partition = softmax_sums::mass(self.for_sums(), tilt)?.log_total() - weights.ln();
+        let log_partition = softmax_sums::mass(self.for_sums(), tilt, self.set)?.log_total() - weights.ln();
         check::finite_number("a score of the prompt", log_partition)
     }
 
     fn tilted_mean(&self, tilt: &[f64]) -> Result<Vec<f64>> {
         check_tilt(self.dimension, tilt)?;
-        self.mean_of(softmax_sums::first_order(self.for_sums(), tilt)?, tilt)
+        self.mean_of(softmax_sums::first_order(self.for_sums(), tilt, self.set)?, tilt)
     }
 
     fn tilted_means(&self, tilts: &[f64]) -> Result<Vec<f64>> {
         check::whole_tokens(self.dimension, tilts.len())?;
         let tilts_of_queries = tilts.chunks_exact(self.dimension);
         tilts_of_queries.clone().try_for_each(|tilt| check_tilt(self.dimension, tilt))?;
-        let all_sums = softmax_sums::first_order_of_all(self.for_sums(), tilts)?;
+        let all_sums = softmax_sums::first_order_of_all(self.for_sums(), tilts, self.set)?;
         let mut means = Vec::with_capacity(tilts.len());
         for (sums, tilt) in all_sums.into_iter().zip(tilts_of_queries) {
             means.extend(self.mean_of(sums, tilt)?);

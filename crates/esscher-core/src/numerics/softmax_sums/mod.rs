@@ -106,18 +106,22 @@ impl QuerySums {
 ///
 /// # Errors
 /// [`crate::Error::Overflow`] if a score is +∞ or NaN.
-pub(crate) fn mass(tokens: Tokens<'_>, tilt: &[f64]) -> Result<QuerySums> {
-    of_one_query(tokens, tilt, 0, InstructionSet::best())
+pub(crate) fn mass(tokens: Tokens<'_>, tilt: &[f64], set: InstructionSet) -> Result<QuerySums> {
+    of_one_query(tokens, tilt, 0, set)
 }
 
 /// Σ e^{score} and Σ e^{score} z of one query; errors as of [`mass`].
-pub(crate) fn first_order(tokens: Tokens<'_>, tilt: &[f64]) -> Result<QuerySums> {
-    of_one_query(tokens, tilt, tokens.dimension, InstructionSet::best())
+pub(crate) fn first_order(tokens: Tokens<'_>, tilt: &[f64], set: InstructionSet) -> Result<QuerySums> {
+    of_one_query(tokens, tilt, tokens.dimension, set)
 }
 
 /// As [`first_order`], for many tilts one after the other.
-pub(crate) fn first_order_of_all(tokens: Tokens<'_>, tilts: &[f64]) -> Result<Vec<QuerySums>> {
-    let of_batch = |tilts: &[f64]| of_batch(tokens, tilts, InstructionSet::best());
+pub(crate) fn first_order_of_all(
+    tokens: Tokens<'_>,
+    tilts: &[f64],
+    set: InstructionSet,
+) -> Result<Vec<QuerySums>> {
+    let of_batch = |tilts: &[f64]| of_batch(tokens, tilts, set);
     let batch = BATCH * tokens.dimension;
     if tilts.len() <= batch {
         return of_batch(tilts);
@@ -343,8 +347,8 @@ mod tests {
         let on = |threads| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
             pool.install(|| {
-                let all = first_order_of_all(tokens, &tilts).unwrap();
-                let one = first_order(tokens, &tilts[..dimension]).unwrap();
+                let all = first_order_of_all(tokens, &tilts, InstructionSet::best()).unwrap();
+                let one = first_order(tokens, &tilts[..dimension], InstructionSet::best()).unwrap();
                 all.into_iter().chain([one]).flat_map(QuerySums::into_mean).collect::<Vec<f64>>()
             })
         };
