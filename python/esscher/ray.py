@@ -26,7 +26,7 @@ from esscher._progress import Progress, shown
 __all__ = ["run_on_cluster"]
 
 ATTEMPTS = 5
-"""How often a unit is computed anew because its worker died, before that is taken to be the unit's fault."""
+"""How often a unit is tried before the deaths of its workers are taken to be its own fault."""
 
 _TASKS_PER_CPU = 3  # enough queued that no worker waits for the driver, few enough that a stop cancels little
 _CONNECTION_PATIENCE = 10.0  # seconds
@@ -51,6 +51,9 @@ def run_on_cluster(
     label = computed["name"] or plan["name"]
     with _connected(address) as ray, shown(label, progress) as report:
         tasks = _Tasks(ray, plan["specification"], plan["instruction_set"])
+        processors = tasks.processors()
+        if processors == 0:
+            raise RuntimeError("the Ray cluster has no processors for tasks: start a node with --num-cpus=1 or more")
         return _native.run(
             file,
             text,
@@ -58,7 +61,7 @@ def run_on_cluster(
             share=None,
             instruction_set=plan["instruction_set"],
             engine=tasks.compute,
-            threads=tasks.processors(),
+            threads=processors,
             progress=report,
         )
 
@@ -104,11 +107,8 @@ class _Tasks:
         self.arguments = (specification, instruction_set, _native.VERSION)
 
     def processors(self) -> int:
-        """The processors that the cluster has now."""
-        count = int(self.ray.cluster_resources().get("CPU", 0))
-        if count == 0:
-            raise RuntimeError("the Ray cluster has no processors for tasks: start a node with --num-cpus=1 or more")
-        return count
+        """The processors that the cluster has now: nodes come and go."""
+        return int(self.ray.cluster_resources().get("CPU", 0))
 
     def compute(self, pending: list[Unit]) -> Iterator[tuple[str, bytes]]:
         """The shards of these units, each with where it was computed, in the order of their arrival."""
@@ -117,7 +117,8 @@ class _Tasks:
         attempts: Counter[int] = Counter()
         try:
             while waiting or flying:
-                while waiting and len(flying) < _TASKS_PER_CPU * self.processors():
+                most = _TASKS_PER_CPU * max(self.processors(), 1)
+                while waiting and len(flying) < most:
                     unit = waiting.popleft()
                     attempts[unit[0]] += 1
                     flying[self.task.remote(unit[0], *self.arguments)] = unit

@@ -250,6 +250,17 @@ def test_a_unit_that_always_kills_its_worker_is_named(
     assert [record.message.startswith("heavy unit: its worker died") for record in caplog.records] == [True, True]
 
 
+def test_a_worker_without_the_package_can_say_so() -> None:
+    sent = ray.cloudpickle.dumps(on_ray._task())
+    program = (
+        "import sys; sys.modules['esscher'] = None; from ray import cloudpickle;"
+        "print(cloudpickle.load(sys.stdin.buffer)(0, '', '', '')[0])"
+    )
+    answer = subprocess.run([sys.executable, "-c", program], input=sent, capture_output=True, check=True)
+    assert answer.stdout.strip() == b"absent"
+    assert "pip install esscher==" in str(on_ray._refusal("absent", "node 7", None, "avx2"))
+
+
 def test_the_engine_works_in_a_process_that_is_connected(tasks: on_ray._Tasks, tmp_path: Path) -> None:
     text = es.example("path")
     there = es.run(text, out=tmp_path / "there", engine="ray", progress=False)
