@@ -33,7 +33,7 @@ from esscher._native import (
 )
 from esscher.horizons import Horizon, horizon
 from esscher.prompts import DeltaMethod, FinitePrompt, delta_method, finite_prompt, gaussian_gradient_constant
-from esscher.rates import RateFit, local_slopes, rate_fit
+from esscher.rates import LocalSlopes, RateFit, local_slopes, rate_fit
 from esscher.results import Results
 from esscher.scales import (
     critical_score_deviation,
@@ -46,7 +46,7 @@ from esscher.scales import (
     value_gradient_bound,
 )
 from esscher.studies import Study, concentration
-from esscher.weights import opposite_pair, shrinkage, weight_moments
+from esscher.weights import WeightMoments, opposite_pair, shrinkage, weight_moments
 
 __version__ = VERSION
 
@@ -64,6 +64,7 @@ __all__ = [
     "Horizon",
     "Laplace",
     "LinearAttention",
+    "LocalSlopes",
     "Measure",
     "Mixture",
     "Product",
@@ -73,6 +74,7 @@ __all__ = [
     "SoftmaxAttention",
     "Sphere",
     "Study",
+    "WeightMoments",
     "concentration",
     "critical_score_deviation",
     "delta_method",

@@ -97,7 +97,12 @@ def test_queries_and_lengths_span_the_rows():
 def test_any_array_of_numbers_is_a_list_of_queries():
     queries = np.array([[0.5, 0.25], [1.0, -0.5]])
     expected = es.finite_prompt(HEAD, GAUSSIAN, queries, [100])["output_error"]
-    for same in [queries.tolist(), queries.astype(np.float32), np.asfortranarray(queries), np.repeat(queries, 2, 0)[::2]]:
+    for same in [
+        queries.tolist(),
+        queries.astype(np.float32),
+        np.asfortranarray(queries),
+        np.repeat(queries, 2, 0)[::2],
+    ]:
         assert es.finite_prompt(HEAD, GAUSSIAN, same, np.int32([100]))["output_error"].tolist() == expected.tolist()
 
 
@@ -245,13 +250,13 @@ def test_negative_weights_are_refused():
 def test_answers_that_do_not_fit_into_memory_are_refused():
     wide = es.SoftmaxAttention(score=np.eye(2), value=np.ones((8192, 2)))
     with pytest.raises(MemoryError, match="covariances"):
-        es.finite_prompt(wide, GAUSSIAN, np.zeros((100_000, 2)), np.arange(1, 2000))
+        es.finite_prompt(wide, GAUSSIAN, np.zeros((10_000, 2)), [1, 10])
 
 
 @pytest.mark.parametrize("score_deviation", [-1.0, np.nan, np.inf, 1e5, 10**400], ids=repr)
 def test_score_deviations_out_of_range_are_refused(score_deviation):
     for ask in (es.weight_moments, es.shrinkage, es.opposite_pair):
-        with pytest.raises(ValueError, match="score.deviation"):
+        with pytest.raises(ValueError, match=r"score.deviation"):
             ask(score_deviation, 10)
     with pytest.raises(TypeError, match="score_deviation"):
         es.weight_moments("x", 10)

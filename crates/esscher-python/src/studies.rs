@@ -13,6 +13,7 @@ use esscher_core::concentration::{
 use esscher_core::measure::{Empirical, Law, Measure};
 use esscher_core::numerics::InstructionSet;
 use esscher_core::prompt::{Precision, PromptLength, QueryAverage, SampleOptions};
+use esscher_core::softmax_weights::MomentTable;
 use esscher_core::{Accuracy, Error, Mat};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -167,7 +168,10 @@ fn describe<'py>(py: Python<'py>, study: &Study, operator_norm: f64) -> PyResult
             continue;
         }
         let values = arrays::vector(py, points.iter().map(|point| point.value).collect());
-        let errors = arrays::vector(py, points.iter().map(|point| point.absolute_error).collect());
+        // An average is no better than what is averaged, also where all directions of the queries agree.
+        let floor = if study.units.units.is_empty() { MomentTable::TOLERANCE } else { 0.0 };
+        let uncertainty = |point: &RatePoint| point.absolute_error.max(floor * point.value);
+        let errors = arrays::vector(py, points.iter().map(uncertainty).collect());
         let joint = match study.log_covariance(quantity) {
             Some((covariance, draws)) => Some((arrays::matrix(py, covariance.as_ref())?, draws)),
             None => None,
