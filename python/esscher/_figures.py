@@ -28,7 +28,8 @@ LOOKS: dict[str, dict[str, Any]] = {
 def over_lengths(ax: Axes, label: str, scale: str = "log") -> None:
     """A logarithmic axis of lengths, and one of this scale and name for what is drawn over them."""
     ax.set_xscale("log")
-    ax.set_yscale(scale)
+    # What is zero has no place on a logarithmic axis: a gap, not a line to the bottom.
+    ax.set_yscale(scale, **({"nonpositive": "mask"} if scale == "log" else {}))
     ax.set_xlabel(LENGTH)
     ax.set_ylabel(label)
     ax.grid(True, which="major", color="0.92", linewidth=0.8)
@@ -47,6 +48,16 @@ def inverse_length(ax: Axes, lengths: NDArray[Any], errors: NDArray[Any]) -> Non
     if positive.any():
         constant = 0.3 * float((errors[positive] * lengths[positive]).min())
         power_law(ax, lengths, constant, 1.0, r"slope of $1/L$", style=":")
+
+
+def with_error(value: float, error: float) -> str:
+    """A number and its error with two digits of the error.
+
+    >>> with_error(1.00629, 0.0141)
+    '1.006 \\\\pm 0.014'
+    """
+    decimals = int(np.clip(1 - np.floor(np.log10(error)), 0, 6)) if error > 0 else 6
+    return rf"{value:.{decimals}f} \pm {error:.{decimals}f}"
 
 
 def legend(ax: Axes) -> None:

@@ -80,7 +80,7 @@ class Study(Results):
         _figures.over_lengths(ax, r"mean squared error in $L^2(\nu)$")
         fit = self._fit()
         if fit is not None:
-            label = rf"fit $L^{{-\kappa}}$, $\kappa = {fit.exponent:.3f} \pm {fit.standard_error:.1g}$"
+            label = rf"fit $L^{{-\kappa}}$, $\kappa = {_figures.with_error(fit.exponent, fit.standard_error)}$"
             _figures.power_law(ax, self["length"], fit.constant, fit.exponent, label)
         _figures.legend(ax)
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _EXACT = "exact, to a relative error of 1e-12"
 _LABELLED_DEVIATIONS = 12
+_LENGTHS_AT_A_TIME = 256
 
 
 class WeightMoments(Results):
@@ -110,7 +111,7 @@ def opposite_pair(score_deviation: ArrayLike, lengths: ArrayLike) -> WeightMomen
 
     def columns(tau: Any, lengths: Any) -> dict[str, Any]:
         found = [_native.opposite_pair(tau, length) for length in lengths]
-        return {name: np.concatenate([pair[name] for pair in found]) for name in found[0]} if found else {}
+        return {name: np.concatenate([pair[name] for pair in found]) for name in found[0]}
 
     drawn = {"spread": "$D$", "first_deficit": "$1 - C_1$", "second_deficit": "$1 - C_2$"}
     note = "exact, to 1e-11 of the first deficit"
@@ -132,10 +133,15 @@ def _table(
     across = _native.prompt_lengths(lengths)
     parts: list[dict[str, Any]] = []
     for deviation in deviations.reshape(-1).tolist():
-        numbers = columns(deviation, across)
-        parts.append({"score_deviation": np.full(len(across), float(deviation)), "length": np.array(across), **numbers})
-    if not parts or not across:
-        empty = "score_deviation" if not parts else "lengths"
+        # In batches, with a look for Ctrl-C between them.
+        for start in range(0, len(across), _LENGTHS_AT_A_TIME):
+            batch = across[start : start + _LENGTHS_AT_A_TIME]
+            numbers = columns(deviation, batch)
+            parts.append(
+                {"score_deviation": np.full(len(batch), float(deviation)), "length": np.array(batch), **numbers}
+            )
+    if not parts:
+        empty = "lengths" if deviations.size else "score_deviation"
         raise ValueError(f"{empty}: none given, at least one is needed")
     joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     return WeightMoments(joined, title=title, note=note, drawn=drawn)

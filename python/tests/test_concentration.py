@@ -221,8 +221,8 @@ def test_a_horizon_over_a_law_of_queries():
     # The study may place its radii elsewhere; both are good to a thousandth here.
     assert study["value_gradient_error"][1] ** 0.5 == pytest.approx(0.02, rel=1e-3)
     assert found.accuracy == "exact in the tokens, queries averaged over quasi-Monte-Carlo points"
-    without, with_law = (es.horizon(HEAD, NORMAL, queries=law, tolerance=0.02, **points) for law in (None, NORMAL))
-    assert without == with_law
+    # The law of the tokens is the default.
+    assert found == es.horizon(HEAD, NORMAL, tolerance=0.02, quantity="value-gradient", **points)
 
 
 def test_horizons_at_both_ends():
