@@ -44,7 +44,6 @@ from esscher.flows import Flow, Training
 from esscher.horizons import Horizon, horizon
 from esscher.layers import Collapse, Layer, LayerFlow, LayerStack, depth, exact_softmax_flow
 from esscher.prompts import DeltaMethod, FinitePrompt, delta_method, finite_prompt, gaussian_gradient_constant
-from esscher.rates import RateFit, local_slopes, rate_fit
 from esscher.regression import (
     BlockGradient,
     DrawnCovariates,
@@ -58,6 +57,7 @@ from esscher.regression import (
     spiked,
     toeplitz,
 )
+from esscher.rates import LocalSlopes, RateFit, local_slopes, rate_fit
 from esscher.results import Results
 from esscher.runs import (
     Plan,
@@ -95,7 +95,7 @@ from esscher.tasks import (
     SparseTask,
     Task,
 )
-from esscher.weights import opposite_pair, shrinkage, weight_moments
+from esscher.weights import WeightMoments, opposite_pair, shrinkage, weight_moments
 
 __version__ = VERSION
 
@@ -134,6 +134,7 @@ __all__ = [
     "LinearAttentionTraining",
     "LinearRegression",
     "LinearTask",
+    "LocalSlopes",
     "Measure",
     "Mixture",
     "Plan",
@@ -158,6 +159,7 @@ __all__ = [
     "TrainingHorizon",
     "authors_experiment",
     "catalogue",
+    "WeightMoments",
     "concentration",
     "critical_score_deviation",
     "delta_method",

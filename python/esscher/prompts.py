@@ -50,18 +50,13 @@ class FinitePrompt(Results):
             order = np.argsort(self["length"])
             for quantity, label in _figures.QUANTITIES.items():
                 errors = self[f"{quantity.replace('-', '_')}_error"][order]
-                look = {"marker": _figures.MARKERS[quantity], "markersize": 4, **style}
-                ax.plot(self["length"][order], errors, label=label, **look)
+                ax.plot(self["length"][order], errors, label=label, **{**_figures.LOOKS[quantity], **style})
+            _figures.over_lengths(ax, "mean squared error")
         else:
             self._draw_queries(ax, queries, **style)
-        _figures.logarithmic(ax)
-        ax.set_ylabel("mean squared error" if len(queries) == 1 else r"mean squared error $\mathrm{E}\,|T_L - T|^2$")
-        longest = self["length"].max(initial=1)
-        last = self["output_error"][self["length"] == longest]
-        if last.size and last.max() > 0:
-            constant = float(np.exp(np.mean(np.log(last[last > 0])))) * longest
-            _figures.power_law(ax, self["length"], constant, 1.0, r"slope of $1/L$", style=":")
-        ax.legend(frameon=False)
+            _figures.over_lengths(ax, r"mean squared error $\mathrm{E}\,|T_L - T|^2$")
+        _figures.inverse_length(ax, self["length"], self["output_error"])
+        _figures.legend(ax)
 
     def _draw_queries(self, ax: Axes, queries: NDArray[Any], **style: Any) -> None:
         many = len(queries) > _LABELLED_QUERIES
@@ -98,12 +93,12 @@ def finite_prompt(
         progress: None shows progress of calls longer than two seconds, False never; a function gets the part done.
 
     >>> import esscher as es
-    >>> head = es.SoftmaxAttention(score=np.eye(3), value=np.eye(3))
-    >>> found = es.finite_prompt(head, es.Gaussian.standard(3), [0.6, 0.0, 0.8], [1, 100, 1e12])
-    >>> found["output_error"]            # one token: tr G + |Gθ|² = 4; in the end 4e/L
-    array([4.00000000e+00, 8.93369139e-02, 1.08731273e-11])
-    >>> found.bias[0, 0]                 # one token has mean 0, the limit is Gθ
-    array([-0.6,  0. , -0.8])
+    >>> head = es.SoftmaxAttention(score=np.eye(2), value=np.eye(2))
+    >>> found = es.finite_prompt(head, es.Gaussian.standard(2), [0.6, 0.8], [1, 100, 1e12])
+    >>> found["output_error"] * found["length"]        # from tr G + |Gθ|² = 3 to 3e
+    array([3.        , 7.21268614, 8.15484549])
+    >>> found.bias[0, 0]                               # one token has mean 0, the limit is Gθ
+    array([-0.6, -0.8])
     """
     with shown("finite prompts", progress) as report:
         found = _native.finite_prompt(head, tokens, queries, lengths, report)

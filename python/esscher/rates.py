@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from esscher import _native
+from esscher import _figures, _native
 from esscher.results import Results
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True)
@@ -74,10 +77,25 @@ def rate_fit(
 
     >>> fit = rate_fit([10, 100, 1000], [0.21, 0.0205, 0.00198], [0.0063, 0.000615, 0.0000594])
     >>> print(fit)
-    2.131 · L^(−κ) with κ = 1.0128 ± 0.0092, 95 % interval 0.9947 to 1.0308 (stated errors)
+    2.167 · L^(−κ) with κ = 1.0128 ± 0.0092, 95 % interval 0.9947 to 1.0308 (stated errors)
     """
     found = _native.rate_fit(lengths, values, errors, covariance, draws, level)
     return RateFit(**{**found, "dropped": tuple(found["dropped"])})
+
+
+class LocalSlopes(Results):
+    """Exponents between neighbouring lengths, a row per pair; see :func:`local_slopes`."""
+
+    def __init__(self, columns: dict[str, Any]) -> None:
+        super().__init__(columns, title="Exponents between neighbouring lengths")
+
+    def _draw(self, ax: Axes, **style: Any) -> None:
+        """κ at the geometric middle of each pair, with bars for the pair and for one standard error."""
+        middle = np.sqrt(self["from"] * self["to"].astype(float))
+        across = [middle - self["from"], self["to"] - middle]
+        look = {"fmt": "o", "markersize": 4, "capsize": 2, "linewidth": 1.2, **style}
+        ax.errorbar(middle, self["slope"], xerr=across, yerr=self["standard_error"], **look)
+        _figures.over_lengths(ax, r"local exponent $\kappa$", scale="linear")
 
 
 def local_slopes(
@@ -87,7 +105,7 @@ def local_slopes(
     *,
     covariance: ArrayLike | None = None,
     draws: int | None = None,
-) -> Results:
+) -> LocalSlopes:
     """κ = −ln(v′/v)/ln(L′/L) between each two neighbouring lengths, with its standard error.
 
     Columns ``from``, ``to``, ``slope``, ``standard_error``; arguments as for :func:`rate_fit`.
@@ -98,4 +116,4 @@ def local_slopes(
     found = _native.local_slopes(lengths, values, errors, covariance, draws)
     columns = zip(*found, strict=True) if found else ((), (), (), ())
     names = ("from", "to", "slope", "standard_error")
-    return Results(dict(zip(names, map(np.array, columns), strict=True)), title="Local exponents κ")
+    return LocalSlopes(dict(zip(names, map(np.array, columns), strict=True)))

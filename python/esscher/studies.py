@@ -11,7 +11,7 @@ from esscher import _figures, _native
 from esscher._native import Measure, SoftmaxAttention
 from esscher._progress import Progress, shown
 from esscher.horizons import Quantity
-from esscher.rates import RateFit, local_slopes, rate_fit
+from esscher.rates import LocalSlopes, RateFit, local_slopes, rate_fit
 from esscher.results import Results
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class Study(Results):
         covariance, draws = (None, None) if joint is None else joint
         return rate_fit(self["length"], values, errors, covariance=covariance, draws=draws, level=level)
 
-    def local_slopes(self, quantity: Quantity = "output") -> Results:
+    def local_slopes(self, quantity: Quantity = "output") -> LocalSlopes:
         """κ between neighbouring lengths, with standard errors; see :func:`local_slopes`."""
         values, errors, joint = self._measured(quantity)
         covariance, draws = (None, None) if joint is None else joint
@@ -73,17 +73,16 @@ class Study(Results):
     def _draw(self, ax: Axes, **style: Any) -> None:
         """Every quantity over the length with its uncertainty, and the fitted rate of the output."""
         for name, (values, errors, _) in self._quantities.items():
-            look = {"marker": _figures.MARKERS[name], "markersize": 4, "capsize": 2, "linewidth": 1.2, **style}
+            look = {**_figures.LOOKS[name], "capsize": 2, "linewidth": 1.2, **style}
             # Bars that reach below zero would leave a logarithmic axis.
             below = np.minimum(errors, 0.999 * values)
             ax.errorbar(self["length"], values, yerr=[below, errors], label=_figures.QUANTITIES[name], **look)
-        _figures.logarithmic(ax)
-        ax.set_ylabel(r"mean squared error in $L^2(\nu)$")
+        _figures.over_lengths(ax, r"mean squared error in $L^2(\nu)$")
         fit = self._fit()
         if fit is not None:
-            label = rf"fit $L^{{-\kappa}}$, $\kappa = {fit.exponent:.3f} \pm {fit.standard_error:.1g}$"
+            label = rf"fit $L^{{-\kappa}}$, $\kappa = {_figures.with_error(fit.exponent, fit.standard_error)}$"
             _figures.power_law(ax, self["length"], fit.constant, fit.exponent, label)
-        ax.legend(frameon=False)
+        _figures.legend(ax)
 
     def _fit(self) -> RateFit | None:
         """The rate of the output, where the lengths allow one."""

@@ -3,16 +3,50 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from esscher import _native
+from esscher import _figures, _native
 from esscher.results import Results
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
-def weight_moments(score_deviation: ArrayLike, lengths: ArrayLike) -> Results:
+_EXACT = "exact, to a relative error of 1e-12"
+_LABELLED_DEVIATIONS = 12
+_LENGTHS_AT_A_TIME = 256
+
+
+class WeightMoments(Results):
+    """Numbers by score deviation and length; see :func:`weight_moments`, :func:`shrinkage`, :func:`opposite_pair`."""
+
+    def __init__(self, columns: dict[str, Any], *, title: str, note: str, drawn: dict[str, str]) -> None:
+        super().__init__(columns, title=title, notes=[note])
+        self._drawn = drawn
+
+    def _draw(self, ax: Axes, **style: Any) -> None:
+        """The main numbers of one score deviation over the length, or the first of them for several."""
+        deviations = np.unique(self["score_deviation"])
+        look = {"marker": "o", "markersize": 4, **style}
+        if len(deviations) == 1:
+            order = np.argsort(self["length"])
+            for name, label in self._drawn.items():
+                ax.plot(self["length"][order], self[name][order], label=label, **look)
+            _figures.over_lengths(ax, rf"expectation at $\tau = {deviations[0]:g}$")
+        else:
+            name, label = next(iter(self._drawn.items()))
+            for deviation in deviations:
+                rows = np.flatnonzero(self["score_deviation"] == deviation)
+                rows = rows[np.argsort(self["length"][rows])]
+                ax.plot(self["length"][rows], self[name][rows], label=rf"$\tau = {deviation:g}$", **look)
+            _figures.over_lengths(ax, label)
+        if len(deviations) <= _LABELLED_DEVIATIONS:
+            _figures.legend(ax)
+
+
+def weight_moments(score_deviation: ArrayLike, lengths: ArrayLike) -> WeightMoments:
     """Expectations over p = softmax(τg) for independent standard normals g₁ … g_L, exactly at any L.
 
     With G = Σ pₗgₗ, A = Σ pₗ(gₗ − G)² and Sₐ = Σ pₗᵃ the columns are ``sum_of_squares`` E S₂ (its inverse is the
@@ -30,11 +64,16 @@ def weight_moments(score_deviation: ArrayLike, lengths: ArrayLike) -> Results:
     >>> found["sum_of_squares"] * found["length"]        # from one token to e^{τ²}/L
     array([1.        , 2.71828183])
     """
-    title = "Moments of softmax weights"
-    return _table(title, "exact, to a relative error of 1e-12", score_deviation, lengths, _native.weight_moments)
+    drawn = {
+        "sum_of_squares": r"$\mathrm{E}\,S_2$, participation",
+        "mean_squared_error": r"$\mathrm{E}\,(G - \tau)^2$",
+        "variance_squared_error": r"$\mathrm{E}\,(A - 1)^2$",
+        "frobenius": r"$\mathrm{E}\,\|\mathrm{diag}\,p - pp^\top\|_F^2$",
+    }
+    return _table("Moments of softmax weights", _EXACT, drawn, score_deviation, lengths, _native.weight_moments)
 
 
-def shrinkage(score_deviation: ArrayLike, lengths: ArrayLike) -> Results:
+def shrinkage(score_deviation: ArrayLike, lengths: ArrayLike) -> WeightMoments:
     """How a finite prompt shrinks the output of centred Gaussian tokens: c₁, c₂, and their derivatives in σ = τ².
 
     For a value direction v and a tilt θ, with a = ⟨v, Gθ⟩ and q = ⟨v, Gv⟩, an output of L tokens has mean c₁a and
@@ -49,11 +88,11 @@ def shrinkage(score_deviation: ArrayLike, lengths: ArrayLike) -> Results:
     >>> shrinkage(0.0, [4])["first"]                     # equal weights: E S₂ = 1/L
     array([0.75])
     """
-    title = "Shrinkage of Gaussian outputs"
-    return _table(title, "exact, to a relative error of 1e-12", score_deviation, lengths, _native.shrinkage)
+    drawn = {"first_deficit": "$1 - c_1$", "second_deficit": "$1 - c_2$"}
+    return _table("Shrinkage of Gaussian outputs", _EXACT, drawn, score_deviation, lengths, _native.shrinkage)
 
 
-def opposite_pair(score_deviation: ArrayLike, lengths: ArrayLike) -> Results:
+def opposite_pair(score_deviation: ArrayLike, lengths: ArrayLike) -> WeightMoments:
     """How a finite prompt shrinks and spreads half the difference of a head and its opposite: C₁, C₂ and D.
 
     Two heads with tilts θ and −θ on one prompt of centred Gaussian tokens give o = ½⟨v, T₊ − T₋⟩ with mean C₁a and
@@ -66,25 +105,27 @@ def opposite_pair(score_deviation: ArrayLike, lengths: ArrayLike) -> Results:
         lengths: numbers of tokens; every τ is combined with every length, 3 to 300 ms each.
 
     >>> found = opposite_pair(0.5, 1e9)
-    >>> round(found["spread"][0] * 1e9 / np.sinh(0.25), 6)
-    1.0
+    >>> (found["spread"] * 1e9 / np.sinh(0.25)).round(6)
+    array([1.])
     """
 
     def columns(tau: Any, lengths: Any) -> dict[str, Any]:
         found = [_native.opposite_pair(tau, length) for length in lengths]
-        return {name: np.concatenate([pair[name] for pair in found]) for name in found[0]} if found else {}
+        return {name: np.concatenate([pair[name] for pair in found]) for name in found[0]}
 
+    drawn = {"spread": "$D$", "first_deficit": "$1 - C_1$", "second_deficit": "$1 - C_2$"}
     note = "exact, to 1e-11 of the first deficit"
-    return _table("A pair of opposite heads", note, score_deviation, lengths, columns)
+    return _table("A pair of opposite heads", note, drawn, score_deviation, lengths, columns)
 
 
 def _table(
     title: str,
     note: str,
+    drawn: dict[str, str],
     score_deviation: ArrayLike,
     lengths: ArrayLike,
     columns: Callable[[Any, Any], dict[str, Any]],
-) -> Results:
+) -> WeightMoments:
     """Every score deviation with every length, in this order."""
     deviations = np.asarray(score_deviation)
     if deviations.ndim > 1:
@@ -92,11 +133,15 @@ def _table(
     across = _native.prompt_lengths(lengths)
     parts: list[dict[str, Any]] = []
     for deviation in deviations.reshape(-1).tolist():
-        numbers = columns(deviation, across)
-        parts.append({"score_deviation": np.full(len(across), float(deviation)), "length": np.array(across), **numbers})
-    if not parts or not across:
-        empty = "score_deviation" if not parts else "lengths"
+        # In batches, with a look for Ctrl-C between them.
+        for start in range(0, len(across), _LENGTHS_AT_A_TIME):
+            batch = across[start : start + _LENGTHS_AT_A_TIME]
+            numbers = columns(deviation, batch)
+            parts.append(
+                {"score_deviation": np.full(len(batch), float(deviation)), "length": np.array(batch), **numbers}
+            )
+    if not parts:
+        empty = "lengths" if deviations.size else "score_deviation"
         raise ValueError(f"{empty}: none given, at least one is needed")
-    return Results(
-        {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}, title=title, notes=[note]
-    )
+    joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    return WeightMoments(joined, title=title, note=note, drawn=drawn)

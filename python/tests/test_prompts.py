@@ -250,13 +250,13 @@ def test_negative_weights_are_refused():
 def test_answers_that_do_not_fit_into_memory_are_refused():
     wide = es.SoftmaxAttention(score=np.eye(2), value=np.ones((8192, 2)))
     with pytest.raises(MemoryError, match="covariances"):
-        es.finite_prompt(wide, GAUSSIAN, np.zeros((100_000, 2)), np.arange(1, 2000))
+        es.finite_prompt(wide, GAUSSIAN, np.zeros((10_000, 2)), [1, 10])
 
 
 @pytest.mark.parametrize("score_deviation", [-1.0, np.nan, np.inf, 1e5, 10**400], ids=repr)
 def test_score_deviations_out_of_range_are_refused(score_deviation):
     for ask in (es.weight_moments, es.shrinkage, es.opposite_pair):
-        with pytest.raises(ValueError, match="score.deviation"):
+        with pytest.raises(ValueError, match=r"score.deviation"):
             ask(score_deviation, 10)
     with pytest.raises(TypeError, match="score_deviation"):
         es.weight_moments("x", 10)

@@ -204,7 +204,17 @@ fn projections(
 /// (2, 1)
 #[pyclass(name = "SoftmaxAttention", module = "esscher", extends = PyAttention, frozen)]
 pub(crate) struct PySoftmaxAttention {
-    pub(crate) head: Softmax,
+    head: Softmax,
+}
+
+/// A softmax head, or a TypeError that names what was found.
+pub(crate) fn softmax_from(value: &Bound<'_, PyAny>) -> PyResult<Softmax> {
+    let Ok(head) = value.cast::<PySoftmaxAttention>() else {
+        let found = value.get_type().name()?;
+        let message = format!("head: expected a SoftmaxAttention, found an object of type {found}");
+        return Err(PyTypeError::new_err(message));
+    };
+    Ok(head.get().head.clone())
 }
 
 impl PySoftmaxAttention {

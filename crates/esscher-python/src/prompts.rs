@@ -2,7 +2,7 @@
 
 use crate::arrays::{self, Reals};
 use crate::failure::{OrRaise, room_for};
-use crate::heads::PySoftmaxAttention;
+use crate::heads::softmax_from;
 use crate::measures::{gaussian_from, measure_from};
 use crate::watch::watched;
 use esscher_core::attention::Attention;
@@ -16,13 +16,13 @@ use pyo3::types::PyDict;
 #[pyfunction]
 pub(crate) fn finite_prompt<'py>(
     py: Python<'py>,
-    head: &Bound<'_, PySoftmaxAttention>,
+    head: &Bound<'_, PyAny>,
     tokens: &Bound<'_, PyAny>,
     queries: &Bound<'_, PyAny>,
     lengths: &Bound<'_, PyAny>,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let head = &head.get().head;
+    let head = &softmax_from(head)?;
     let (law, exceptions) = measure_from("tokens", tokens)?;
     let queries = Reals::read("queries", queries)?;
     let rows = match *queries.shape() {
@@ -73,11 +73,11 @@ pub(crate) fn finite_prompt<'py>(
 #[allow(clippy::type_complexity)]
 pub(crate) fn delta_method<'py>(
     py: Python<'py>,
-    head: &Bound<'_, PySoftmaxAttention>,
+    head: &Bound<'_, PyAny>,
     tokens: &Bound<'_, PyAny>,
     query: &Bound<'_, PyAny>,
 ) -> PyResult<(Bound<'py, PyArray1<f64>>, Bound<'py, PyArrayDyn<f64>>, f64)> {
-    let head = &head.get().head;
+    let head = &softmax_from(head)?;
     let (law, exceptions) = measure_from("tokens", tokens)?;
     let query = arrays::owned_vector("query", query)?;
     let found = py.detach(|| prompt::delta_method(head, law.as_ref(), &query));
@@ -90,11 +90,11 @@ pub(crate) fn delta_method<'py>(
 #[pyfunction]
 pub(crate) fn gaussian_gradient_constant(
     py: Python<'_>,
-    head: &Bound<'_, PySoftmaxAttention>,
+    head: &Bound<'_, PyAny>,
     tokens: &Bound<'_, PyAny>,
     query: &Bound<'_, PyAny>,
 ) -> PyResult<f64> {
-    let head = &head.get().head;
+    let head = &softmax_from(head)?;
     let tokens = gaussian_from("tokens", tokens)?;
     let query = arrays::owned_vector("query", query)?;
     py.detach(|| prompt::gaussian_gradient_constant(head, &tokens, &query)).or_raise()

@@ -2,7 +2,7 @@
 
 use crate::arrays::{self, Reals};
 use crate::failure::{Exceptions, OrRaise, choice, room_for};
-use crate::heads::PySoftmaxAttention;
+use crate::heads::softmax_from;
 use crate::measures::{PyMeasure, measure_from};
 use crate::numbers::{real, whole};
 use crate::watch::watched;
@@ -13,6 +13,7 @@ use esscher_core::concentration::{
 use esscher_core::measure::{Empirical, Law, Measure};
 use esscher_core::numerics::InstructionSet;
 use esscher_core::prompt::{Precision, PromptLength, QueryAverage, SampleOptions};
+use esscher_core::softmax_weights::MomentTable;
 use esscher_core::{Accuracy, Error, Mat};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -41,6 +42,7 @@ fn grid(lengths: &Bound<'_, PyAny>) -> PyResult<Vec<PromptLength>> {
 /// How finely to average over queries: coarsely for mixtures of tokens, where every query costs milliseconds.
 fn average(
     tokens: &dyn Measure,
+    query_dimension: usize,
     directions: Option<&Bound<'_, PyAny>>,
     randomisations: Option<&Bound<'_, PyAny>>,
     seed: u64,
@@ -53,6 +55,8 @@ fn average(
     if let Some(randomisations) = randomisations {
         average.randomisations = whole("randomisations", randomisations, 2..=1 << 16)? as u32;
     }
+    // Two randomisations are computed at a time.
+    drop(room_for("the directions of the queries", &[2, average.directions as usize, query_dimension])?);
     Ok(QueryAverage { seed, ..average })
 }
 
@@ -68,7 +72,7 @@ enum Asked {
 #[pyfunction]
 pub(crate) fn concentration<'py>(
     py: Python<'py>,
-    head: &Bound<'_, PySoftmaxAttention>,
+    head: &Bound<'_, PyAny>,
     tokens: &Bound<'_, PyAny>,
     queries: &Bound<'_, PyAny>,
     lengths: &Bound<'_, PyAny>,
@@ -83,14 +87,14 @@ pub(crate) fn concentration<'py>(
     seed: &Bound<'_, PyAny>,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let head = &head.get().head;
+    let head = &softmax_from(head)?;
     let (token_law, token_exceptions) = measure_from("tokens", tokens)?;
     let (query_law, query_exceptions) = measure_from("queries", queries)?;
     let exceptions = Exceptions::joined([&token_exceptions, &query_exceptions]);
     let setting =
         Concentration::new(head.clone(), token_law.clone(), query_law, &grid(lengths)?).or_raise()?;
     let seed = whole("seed", seed, 0..=u64::MAX)?;
-    let average = average(token_law.as_ref(), directions, randomisations, seed)?;
+    let average = average(token_law.as_ref(), head.query_dimension(), directions, randomisations, seed)?;
     let mut options = SampleOptions { score_gradient, seed, ..SampleOptions::default() };
     if let Some(trials) = trials {
         options.trials = whole("trials", trials, 2..=1 << 24)? as u32;
@@ -167,7 +171,10 @@ fn describe<'py>(py: Python<'py>, study: &Study, operator_norm: f64) -> PyResult
             continue;
         }
         let values = arrays::vector(py, points.iter().map(|point| point.value).collect());
-        let errors = arrays::vector(py, points.iter().map(|point| point.absolute_error).collect());
+        // An average is no better than what is averaged, also where all directions of the queries agree.
+        let floor = if study.units.units.is_empty() { MomentTable::TOLERANCE } else { 0.0 };
+        let uncertainty = |point: &RatePoint| point.absolute_error.max(floor * point.value);
+        let errors = arrays::vector(py, points.iter().map(uncertainty).collect());
         let joint = match study.log_covariance(quantity) {
             Some((covariance, draws)) => Some((arrays::matrix(py, covariance.as_ref())?, draws)),
             None => None,
@@ -312,7 +319,7 @@ pub(crate) fn local_slopes(
 #[pyfunction]
 pub(crate) fn horizon<'py>(
     py: Python<'py>,
-    head: &Bound<'_, PySoftmaxAttention>,
+    head: &Bound<'_, PyAny>,
     tokens: &Bound<'_, PyAny>,
     tolerance: &Bound<'_, PyAny>,
     query: Option<&Bound<'_, PyAny>>,
@@ -323,7 +330,7 @@ pub(crate) fn horizon<'py>(
     seed: &Bound<'_, PyAny>,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let head = &head.get().head;
+    let head = &softmax_from(head)?;
     let tolerance = real("tolerance", tolerance)?;
     if !(tolerance > 0.0 && tolerance.is_finite()) {
         let message = format!("tolerance: expected a number above 0, found {tolerance}");
@@ -352,7 +359,7 @@ pub(crate) fn horizon<'py>(
     };
     let quantity = choice("quantity", quantity, &QUANTITIES)?;
     let seed = whole("seed", seed, 0..=u64::MAX)?;
-    let average = average(token_law.as_ref(), directions, randomisations, seed)?;
+    let average = average(token_law.as_ref(), head.query_dimension(), directions, randomisations, seed)?;
     let setting = Concentration::new(head.clone(), token_law, query_law, &[PromptLength::MIN]).or_raise()?;
     let found =
         watched(py, progress, |watch| setting.horizon(quantity, tolerance * tolerance, average, watch))?;

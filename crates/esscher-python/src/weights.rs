@@ -8,12 +8,11 @@ use esscher_core::softmax_weights::{OppositePair, Shrinkage, WeightMoments};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+/// A number of an item and its name.
+type Named<'a, T> = (&'a str, fn(&T) -> f64);
+
 /// One column per number of the items.
-fn columns<'py, T>(
-    py: Python<'py>,
-    items: &[T],
-    numbers: &[(&str, fn(&T) -> f64)],
-) -> PyResult<Bound<'py, PyDict>> {
+fn columns<'py, T>(py: Python<'py>, items: &[T], numbers: &[Named<'_, T>]) -> PyResult<Bound<'py, PyDict>> {
     let columns = PyDict::new(py);
     for (name, number) in numbers {
         columns.set_item(*name, arrays::vector(py, items.iter().map(number).collect()))?;

@@ -152,14 +152,18 @@ impl FinitePrompt {
                 return Ok(Sweep { deviations, completion: Completion::Stopped { completed, total } });
             }
             let rows = deviations.len()..(deviations.len() + QUERIES_PER_STEP).min(total);
-            let step: Vec<_> = rows
+            // Asked for every query: with mixtures of hundreds of components one takes seconds.
+            let step: Vec<Option<_>> = rows
                 .into_par_iter()
                 .map(|row| {
+                    if monitor.should_stop() {
+                        return Ok(None);
+                    }
                     let query: Vec<f64> = (0..queries.ncols()).map(|column| queries[(row, column)]).collect();
-                    self.at_query(&query, lengths)
+                    self.at_query(&query, lengths).map(Some)
                 })
                 .collect::<Result<_>>()?;
-            deviations.extend(step);
+            deviations.extend(step.into_iter().map_while(|found| found));
             monitor.progress(deviations.len(), total);
         }
         Ok(Sweep { deviations, completion: Completion::Finished })
