@@ -6,15 +6,22 @@
 // Extractors hand their errors to `?`, and Python's calling convention asks for many arguments.
 #![allow(clippy::too_many_arguments)]
 // PyO3's macros generate public items.
-#![allow(unreachable_pub, missing_docs, reason = "the public face is Python's; python/esscher/_native.pyi describes it")]
+#![allow(
+    unreachable_pub,
+    missing_docs,
+    reason = "the public face is Python's; python/esscher/_native.pyi describes it"
+)]
 
 mod arrays;
 mod failure;
 mod heads;
+mod layers;
 mod measures;
+mod regression;
 mod threads;
 mod user_law;
 mod watch;
+mod whole;
 
 use pyo3::prelude::*;
 
@@ -27,9 +34,17 @@ mod _native {
     #[pymodule_export]
     use super::heads::{PyAttention, PyGradient, PyHeads, PyLinearAttention, PySoftmaxAttention};
     #[pymodule_export]
+    use super::layers::{PyExactFlow, PyLayer, depth, exact_softmax_flow};
+    #[pymodule_export]
     use super::measures::{
         PyAffine, PyCube, PyEmpirical, PyGaussian, PyLaplace, PyMeasure, PyMixture, PyProduct, PyRademacher,
         PySphere,
+    };
+    #[pymodule_export]
+    use super::regression::{
+        PyBlock, PyDescentState, PyDrawnCovariates, PyGaussianTask, PyHighDimensional,
+        PyLinearAttentionTraining, PyRegressionHead, PyRegressionLayer, PySpectralTask, PyTask,
+        authors_experiment, baseline_risks, descend, response, simulate_risk, spiked, toeplitz,
     };
     #[pymodule_export]
     use super::user_law::PyCustom;

@@ -1,0 +1,34 @@
+"""Numbers with their class: no number is reported without saying how far it may be off."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class Estimate(float):
+    """A number that knows how it was obtained; otherwise a float.
+
+    ``accuracy`` is "exact", "quasi-Monte-Carlo" (exact in the tokens) or "sampled"; ``error`` is what to plan with: a
+    bound where the number is exact, one standard error where it is random.
+
+    >>> Estimate(0.25, "sampled", 0.001)
+    0.25 ± 0.001 (sampled)
+    >>> Estimate(0.25, "sampled", 0.001) + 1
+    1.25
+    """
+
+    accuracy: str
+    error: float
+
+    def __new__(cls, value: float, accuracy: str, error: float) -> Estimate:
+        """A number, its class and its error."""
+        self = super().__new__(cls, value)
+        self.accuracy = accuracy
+        self.error = error
+        return self
+
+    def __repr__(self) -> str:
+        return f"{float(self):.12g} ± {self.error:.1g} ({self.accuracy})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (Estimate, (float(self), self.accuracy, self.error))
