@@ -220,7 +220,7 @@ class Layer:
         >>> flow = es.Layer.softmax([[-1.0]], [[1.0]]).flow(es.Gaussian.standard(1), [0.0, 2.0])
         >>> flow["trace"].round(9)                                   # S(t)⁻¹ = 1 + 2t
         array([1. , 0.2])
-        >>> es.Layer.softmax([[0.5]], [[1.0]]).flow(es.Gaussian.standard(1), 2.0).blow_up_time
+        >>> round(es.Layer.softmax([[0.5]], [[1.0]]).flow(es.Gaussian.standard(1), 2.0).blow_up_time, 9)
         1.0
         """
         wishes = {
@@ -249,8 +249,8 @@ def depth(start: Gaussian, layers: Iterable[Layer], step_size: float = 1.0) -> L
 
     >>> import esscher as es
     >>> stack = es.depth(es.Gaussian.standard(1), [es.Layer.softmax([[-1.0]], [[1.0]])] * 1000, step_size=0.002)
-    >>> stack["trace"][-1].round(3)                                  # near S(2) = 1/5
-    0.199
+    >>> round(float(stack["trace"][-1]), 3)                          # near S(2) = 1/5
+    0.2
     """
     layers = list(layers)
     for layer in layers:

@@ -251,8 +251,8 @@ class Task:
         >>> import numpy as np
         >>> import esscher as es
         >>> found = es.regression(np.eye(3), noise=0.1).baselines(20, prompts=2000)
-        >>> bool(found["risk"][0] == found["risk"].min())                        # the posterior mean
-        True
+        >>> str(found["baseline"][found["risk"].argmax()])
+        'nearest neighbours, 5'
         """
         wanted: list[tuple[str, str, float]] = []
         if ridge is not None:
@@ -358,8 +358,8 @@ class ClassificationTask(Task):
 
     >>> import esscher as es
     >>> tokens = es.ClassificationTask(2.0, es.Gaussian.standard(3)).draw(5).tokens
-    >>> set(abs(tokens[:, 3]))
-    {1.0}
+    >>> bool((abs(tokens[:, 3]) == 1).all())
+    True
     """
 
     def __init__(
