@@ -224,7 +224,7 @@ class Layer:
         1.0
         """
         wishes = {
-            "times": np.linspace(0.0, float(times), 101) if np.ndim(times) == 0 else times,  # type: ignore[arg-type]
+            "times": _evenly(times) if np.ndim(times) == 0 else times,
             "relative_tolerance": relative_tolerance,
             "absolute_tolerance": absolute_tolerance,
             "collapse_threshold": collapse_threshold,
@@ -258,6 +258,14 @@ def depth(start: Gaussian, layers: Iterable[Layer], step_size: float = 1.0) -> L
             raise TypeError(f"layers: expected Layer objects, found an object of type {type(layer).__name__}")
     found = _native.depth(start, [layer._native for layer in layers], step_size)
     return LayerStack(found, title=f"{len(layers)} residual layers")
+
+
+def _evenly(end_time: Any) -> _Array:
+    """Evenly spaced times up to the end; one that is not a positive number is left for the native module to refuse."""
+    if isinstance(end_time, str | bytes | bool) or not hasattr(end_time, "__float__"):
+        raise TypeError(f"times: expected numbers, found an object of type {type(end_time).__name__}")
+    end = float(end_time)
+    return np.linspace(0.0, end, 101) if 0 < end < np.inf else np.array([end])
 
 
 def _colours(count: int) -> list[Any]:

@@ -1,7 +1,7 @@
 """In-context linear regression: what gradient training does to one attention layer, at any prompt length.
 
-Risks are halved mean squared errors, R = ½ E (prediction − target)². On Gaussian covariates a prompt enters them through
-three functions of the score variance (:func:`response`), so that no prompt is sampled at any length.
+Risks are halved mean squared errors, R = ½ E (prediction − target)². On Gaussian covariates a prompt enters them
+through three functions of the score variance (:func:`response`), so that no prompt is sampled at any length.
 """
 
 from __future__ import annotations
@@ -192,7 +192,7 @@ class LinearRegression(Task):
 
         >>> import esscher as es
         >>> task = es.regression([[1.0]])
-        >>> task.risk(es.Block([[2.0]], 1.0), 1, attention="linear")              # ½ E(2x² − 1)²⟨w, x_q⟩² = (3·4 − 2·2 + 1)/2
+        >>> task.risk(es.Block([[2.0]], 1.0), 1, attention="linear")              # ½ E(2x² − 1)²⟨w, x_q⟩²
         4.5 ± 5e-09 (exact)
         """
         wanted = {"points": points, "randomisations": randomisations, "seed": seed}
@@ -213,7 +213,7 @@ class LinearRegression(Task):
         The arguments are those of :meth:`risk`.
 
         >>> import esscher as es
-        >>> found = es.regression([[1.0]]).risk_and_gradient(es.Block([[0.5]], 2.0))     # the floor of the valley bΣA = I
+        >>> found = es.regression([[1.0]]).risk_and_gradient(es.Block([[0.5]], 2.0))     # on the valley bΣA = I
         >>> found.matrix, found.gain
         (array([[0.]]), 0.0)
         """
@@ -306,7 +306,7 @@ class LinearRegression(Task):
     def horizon(
         self, tolerance: float = 0.1, *, scale: float | None = None, progress: Progress = None
     ) -> TrainingHorizon:
-        """The smallest L at which training from the paper's initialisation ends within ``tolerance`` of the noise floor.
+        """The smallest L at which training as in the paper ends within ``tolerance`` of the noise floor.
 
         >>> import numpy as np
         >>> import esscher as es
@@ -316,7 +316,7 @@ class LinearRegression(Task):
         return self.spectral.horizon(tolerance, scale=scale, progress=progress)
 
     def linear_attention(self, prompt_length: float | None = None) -> LinearAttentionTraining:
-        """Linear attention on prompts of this length, in closed form: Γ, its minimiser, risks, and the limit of the flow."""
+        """Linear attention on prompts of this length, in closed form: Γ, its minimiser, risks, the flow's limit."""
         return self._native.linear_attention(prompt_length)
 
     def infinite_limit(self, conserved: float = 0.0) -> Block:
@@ -382,7 +382,7 @@ def regression(
 
 
 class SpectralTask:
-    """Linear regression whose Σ and Σ_q commute, by groups of equal eigenvalues: one parameter per group, any dimension.
+    """Linear regression whose Σ and Σ_q commute, by groups of equal eigenvalues: any dimension.
 
     Blocks are given by their entries, one per group, and the gain b. ``multiplicities`` are the numbers of directions,
     one unless told; the query's noise is that of the labels.
@@ -553,7 +553,7 @@ class SpectralTask:
     def horizon(
         self, tolerance: float = 0.1, *, scale: float | None = None, progress: Progress = None
     ) -> TrainingHorizon:
-        """The smallest L at which training ends within ``tolerance`` of the noise floor: :meth:`LinearRegression.horizon`."""
+        """How long prompts must be for training: see :meth:`LinearRegression.horizon`."""
         with shown("horizon", progress) as report:
             length, excess, before, ending = self._native.horizon(scale, tolerance, report)
         return TrainingHorizon(length, float("nan") if excess is None else excess, before, ending)
@@ -569,10 +569,10 @@ class SpectralTask:
 
 
 class DrawnCovariates:
-    """Linear regression with covariates of any law, on prompts that are drawn once: risks and flows are smooth functions.
+    """Linear regression with covariates of any law, on prompts that are drawn once: risks and flows are smooth.
 
-    w ~ N(0, kI) and labels are averaged in closed form; all lengths up to ``longest`` share queries and prefixes, so that
-    differences between lengths are far more accurate than each alone. Softmax attention.
+    w ~ N(0, kI) and labels are averaged in closed form; all lengths up to ``longest`` share queries and prefixes, so
+    that differences between lengths are far more accurate than each alone. Softmax attention.
 
     >>> import numpy as np
     >>> import esscher as es

@@ -64,7 +64,10 @@ def test_the_risk_of_the_infinite_prompt_is_closed():
     expected = 0.5 * 0.7 * np.trace(miss @ task.query_covariance @ miss.T) + 0.05
     for length in (None, float("inf"), np.inf):
         assert task.risk(BLOCK, length) == pytest.approx(expected, rel=1e-12)
-    assert task.risk(BLOCK, 1e12) == pytest.approx(expected, rel=1e-8)
+    # Scores small enough for the rate 1/L, with a coefficient of order one.
+    small = es.Block(0.2 * np.eye(3), 1.0)
+    assert task.risk(small, 1e12) == pytest.approx(task.risk(small), abs=1e-10)
+    assert 0 < task.risk(BLOCK, 1e12) - expected < 1e-7
 
 
 @pytest.mark.parametrize("attention", ["softmax", "linear", "opposite-heads"])
