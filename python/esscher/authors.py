@@ -63,10 +63,10 @@ def authors_experiment(
 ) -> AuthorsExperiment:
     """Trains one layer of separate Q, K, V, O by SGD on the mean squared error at each length, softmax and linear.
 
-    d = 5, label noise of variance 0.1, w ~ N(0, I/d), 128 fresh prompts a step; the test has prompts of the same length.
+    d = 5, label noise of variance 0.1, w ~ N(0, I/d), 128 fresh prompts a step; test prompts have the same length.
     The authors take 300,000 steps of rate 1e-3; 3,000 of rate 0.1, the default, come as far along the gradient flow.
-    ``covariance_bug`` draws the Toeplitz case as their public code does. The softmax optimum is where gradient flow from
-    the paper's initialisation ends, the linear one is closed.
+    ``covariance_bug`` draws the Toeplitz case as their public code does. The softmax optimum is where gradient flow
+    from the paper's initialisation ends, the linear one is closed.
 
     >>> import esscher as es
     >>> found = es.authors_experiment([10], steps=20, test_prompts=500)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -124,7 +125,7 @@ class Flow(Results):
     def _dimension(self) -> int:
         if self._multiplicities is not None:
             return int(self._multiplicities.sum())
-        return round((self.parameters.shape[1] - 1) ** 0.5)
+        return math.isqrt(self.parameters.shape[1] - 1)
 
     def _matrix(self, row: int) -> _Array:
         entries = self.parameters[row, :-1]
