@@ -153,18 +153,14 @@ impl FinitePrompt {
                 return Ok(Sweep { deviations, completion: Completion::Stopped { completed, total } });
             }
             let rows = deviations.len()..(deviations.len() + QUERIES_PER_STEP).min(total);
-            // Asked for every query: with mixtures of hundreds of components one takes seconds.
-            let step: Vec<Option<_>> = rows
+            let step: Vec<_> = rows
                 .into_par_iter()
                 .map(|row| {
-                    if monitor.should_stop() {
-                        return Ok(None);
-                    }
                     let query: Vec<f64> = (0..queries.ncols()).map(|column| queries[(row, column)]).collect();
-                    self.at_query(&query, lengths).map(Some)
+                    self.at_query(&query, lengths)
                 })
                 .collect::<Result<_>>()?;
-            deviations.extend(step.into_iter().map_while(|found| found));
+            deviations.extend(step);
             monitor.progress(deviations.len(), total);
         }
         Ok(Sweep { deviations, completion: Completion::Finished })

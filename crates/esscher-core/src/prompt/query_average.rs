@@ -121,9 +121,8 @@ impl FinitePrompt {
             } else {
                 match &self.tokens {
                     TokenTheory::Gaussian(tokens) => {
-                        let average =
-                            GaussianAverage { head: &self.head, tokens, rule: &rule, lengths, monitor };
-                        average.batches(step, &mut moments, radius)?
+                        let average = GaussianAverage { head: &self.head, tokens, rule: &rule, lengths };
+                        Some(average.batches(step, &mut moments, radius)?)
                     }
                     TokenTheory::Mixture(tokens) => {
                         let average =
@@ -275,22 +274,20 @@ struct GaussianAverage<'a> {
     tokens: &'a GaussianTokens,
     rule: &'a QueryRule<'a>,
     lengths: &'a [PromptLength],
-    monitor: &'a dyn Monitor,
 }
 
 impl GaussianAverage<'_> {
-    /// Several randomisations, nothing if the monitor asks to stop; the first of all decides how fine the radius is.
+    /// Several randomisations; the first of all decides how fine the radius is.
     fn batches(
         &self,
         batches: std::ops::Range<u32>,
         moments: &mut NodeMoments,
         radius: &mut RadiusRefinement,
-    ) -> Result<Option<Vec<Vec<Errors>>>> {
+    ) -> Result<Vec<Vec<Errors>>> {
         let finest = match radius.levels {
-            Some(levels) => Some(levels),
+            Some(levels) => levels,
             None => self.refine(batches.start, moments, radius)?,
         };
-        let Some(finest) = finest else { return Ok(None) };
         let weights: Vec<NodeWeights> = batches
             .into_par_iter()
             .map(|batch| {
@@ -303,35 +300,28 @@ impl GaussianAverage<'_> {
         self.errors(&weights, moments)
     }
 
-    /// Halves the step of the radius until nothing changes: the level, also noted in `radius`; nothing if stopped.
+    /// Halves the step of the radius until nothing changes: the level, also noted in `radius`.
     ///
     /// On centred rays errors are smooth in ln r at every scale, which the rule resolves as it does the density; beside
     /// the origin they turn where the ray passes it.
-    fn refine(
-        &self,
-        batch: u32,
-        moments: &mut NodeMoments,
-        radius: &mut RadiusRefinement,
-    ) -> Result<Option<u32>> {
+    fn refine(&self, batch: u32, moments: &mut NodeMoments, radius: &mut RadiusRefinement) -> Result<u32> {
         // Along a line the radius is all there is; elsewhere directions limit the accuracy.
         let (goal, most) = if self.rule.is_exact() { (MomentTable::TOLERANCE, 8) } else { (1e-6, 3) };
         let refinable = self.rule.is_spread() && (self.rule.is_exact() || !self.rule.is_centred());
         let (mut level, mut change) = (RadiusLaw::FINE_LEVEL, 0.0);
         if refinable {
             let mut weights = self.node_weights(batch, None)?;
-            let errors = self.errors(std::slice::from_ref(&weights), moments)?;
-            let Some(mut coarse) = errors.map(|errors| errors.concat()) else { return Ok(None) };
+            let mut coarse = self.errors(std::slice::from_ref(&weights), moments)?.concat();
             while level < RadiusLaw::FINE_LEVEL + most && (level == RadiusLaw::FINE_LEVEL || change > goal) {
                 level += 1;
                 weights = self.refined(weights, batch, level)?;
-                let errors = self.errors(std::slice::from_ref(&weights), moments)?;
-                let Some(fine) = errors.map(|errors| errors.concat()) else { return Ok(None) };
+                let fine = self.errors(std::slice::from_ref(&weights), moments)?.concat();
                 change = largest_change(&fine, &coarse);
                 coarse = fine;
             }
         }
         *radius = RadiusRefinement { levels: Some(level), change, ..*radius };
-        Ok(Some(level))
+        Ok(level)
     }
 
     /// Half of the coarser weights plus those of the nodes that a level adds.
@@ -348,31 +338,24 @@ impl GaussianAverage<'_> {
         Ok(coarse)
     }
 
-    /// What weights on τ nodes amount to, for each length; nothing if the monitor asks to stop.
-    fn errors(&self, weights: &[NodeWeights], moments: &mut NodeMoments) -> Result<Option<Vec<Vec<Errors>>>> {
+    /// What weights on τ nodes amount to, for each length.
+    fn errors(&self, weights: &[NodeWeights], moments: &mut NodeMoments) -> Result<Vec<Vec<Errors>>> {
         let missing: BTreeSet<usize> = weights
             .iter()
             .flat_map(|weights| weights.keys().copied())
             .filter(|panel| !moments.contains_key(panel))
             .collect();
-        // With hundreds of lengths a panel takes a good part of a second.
-        let computed: Vec<Option<_>> = missing
+        let computed: Vec<_> = missing
             .into_par_iter()
             .map(|panel| {
-                if self.monitor.should_stop() {
-                    return Ok(None);
-                }
                 let nodes = Panels::nodes(panel)
                     .iter()
                     .map(|&tau| WeightMoments::at(tau, self.lengths))
                     .collect::<Result<_>>()?;
-                Ok(Some((panel, nodes)))
+                Ok((panel, nodes))
             })
             .collect::<Result<_>>()?;
-        if computed.iter().any(Option::is_none) {
-            return Ok(None);
-        }
-        moments.extend(computed.into_iter().flatten());
+        moments.extend(computed);
         let errors_at = |weights: &NodeWeights, length: usize| {
             let mut total = Errors::default();
             for (panel, nodes) in weights {
@@ -382,10 +365,10 @@ impl GaussianAverage<'_> {
             }
             total
         };
-        let errors_of = |weights: &NodeWeights| -> Vec<Errors> {
-            (0..self.lengths.len()).map(|length| errors_at(weights, length)).collect()
-        };
-        Ok(Some(weights.iter().map(errors_of).collect()))
+        Ok(weights
+            .iter()
+            .map(|weights| (0..self.lengths.len()).map(|length| errors_at(weights, length)).collect())
+            .collect())
     }
 
     /// The weights that the radius rule puts on the nodes: the whole rule, or what one level beyond adds.
