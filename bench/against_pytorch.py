@@ -1,4 +1,4 @@
-"""Streams L tokens through softmax attention in PyTorch and compares its CPU time with Esscher's (see against_pytorch)."""
+"""Streams L tokens through softmax attention in PyTorch and compares its time with Esscher's (see against_pytorch)."""
 
 import subprocess
 import sys
@@ -55,7 +55,10 @@ theirs = {
 }
 after = run_ours()
 ours = {name: min(value, after[name]) for name, value in before.items()}
-print(f"PyTorch {torch.__version__}, {torch.backends.cpu.get_cpu_capability()}; d = {DIMENSION}, {QUERIES} queries, one thread")
+print(
+    f"PyTorch {torch.__version__}, {torch.backends.cpu.get_cpu_capability()}; "
+    f"d = {DIMENSION}, {QUERIES} queries, one thread"
+)
 print(f"{'':20}{'Esscher':>12}{'PyTorch':>12}{'ratio':>8}   (CPU nanoseconds per token)")
 for name, time_of_torch in theirs.items():
     print(f"{name:20}{ours[name]:12.0f}{time_of_torch:12.0f}{time_of_torch / ours[name]:8.2f}")

@@ -48,7 +48,13 @@ def seconds(calls):
 print(f"NumPy {np.__version__}, PyTorch {torch.__version__}, {THREADS} thread(s), float64; times over Esscher's")
 print(f"{'L':>8}{'d':>4}{'queries':>9}{'NumPy':>8}{'PyTorch':>9}{'fused':>8}   largest difference")
 worst = 0.0
-for length, dimension, count in [(100, 16, 1), (1000, 64, 64), (100_000, 16, 256), (1_000_000, 16, 1), (1_000_000, 16, 64)]:
+for length, dimension, count in [
+    (100, 16, 1),
+    (1000, 64, 64),
+    (100_000, 16, 256),
+    (1_000_000, 16, 1),
+    (1_000_000, 16, 64),
+]:
     random = np.random.default_rng(0)
     score = random.normal(size=(dimension, dimension)) / dimension
     value = random.normal(size=(dimension, dimension)) / dimension**0.5

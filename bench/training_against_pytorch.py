@@ -1,4 +1,4 @@
-"""The gradient of the finite-prompt risk by PyTorch autograd on simulated prompts, beside Esscher's (see the script)."""
+"""The gradient of the finite-prompt risk by PyTorch autograd on simulated prompts, and Esscher's (see the script)."""
 
 import math
 import subprocess
@@ -15,7 +15,10 @@ def head() -> tuple[torch.Tensor, torch.Tensor]:
     """The same head as in the example training_speed."""
     size = D + 1
     score = torch.tensor(
-        [[0.005 * math.sin(3 * i + 5 * j) + (0.3 if i == j and i < D else 0.0) for j in range(size)] for i in range(size)],
+        [
+            [0.005 * math.sin(3 * i + 5 * j) + (0.3 if i == j and i < D else 0.0) for j in range(size)]
+            for i in range(size)
+        ],
         dtype=torch.float64,
     )
     value = torch.tensor([2.0 if i == D else 0.05 * math.cos(i) for i in range(size)], dtype=torch.float64)
@@ -52,7 +55,10 @@ for _ in range(3):
     runs.append({name: float(number) for name, number in (line.split() for line in output.splitlines())})
 ours = min(runs, key=lambda run: run["seconds"])
 print(f"risk: Esscher {ours['risk']:.5f}, PyTorch {risk.mean():.5f} ± {risk.std() / BATCHES**0.5:.5f}")
-print(f"gradient error (all entries): Esscher {ours['gradient_error']:.3e}, PyTorch {error:.3e} with {BATCH * BATCHES} prompts")
+print(
+    f"gradient error (all entries): Esscher {ours['gradient_error']:.3e}, "
+    f"PyTorch {error:.3e} with {BATCH * BATCHES} prompts"
+)
 print(f"CPU seconds: Esscher {ours['seconds']:.3f}, PyTorch {seconds:.3f}")
 equal = seconds * (error / ours["gradient_error"]) ** 2
 print(f"CPU seconds of PyTorch at Esscher's error (errors fall with the root of the prompts): {equal:.3e}")

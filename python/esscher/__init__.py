@@ -44,6 +44,7 @@ from esscher.flows import Flow, Training
 from esscher.horizons import Horizon, horizon
 from esscher.layers import Collapse, Layer, LayerFlow, LayerStack, depth, exact_softmax_flow
 from esscher.prompts import DeltaMethod, FinitePrompt, delta_method, finite_prompt, gaussian_gradient_constant
+from esscher.rates import LocalSlopes, RateFit, local_slopes, rate_fit
 from esscher.regression import (
     BlockGradient,
     DrawnCovariates,
@@ -57,7 +58,6 @@ from esscher.regression import (
     spiked,
     toeplitz,
 )
-from esscher.rates import LocalSlopes, RateFit, local_slopes, rate_fit
 from esscher.results import Results
 from esscher.runs import (
     Plan,
@@ -157,9 +157,9 @@ __all__ = [
     "Task",
     "Training",
     "TrainingHorizon",
+    "WeightMoments",
     "authors_experiment",
     "catalogue",
-    "WeightMoments",
     "concentration",
     "critical_score_deviation",
     "delta_method",

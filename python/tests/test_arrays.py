@@ -35,7 +35,6 @@ class Protocol:
         np.stack([TOKENS, TOKENS], axis=-1)[..., 0],
         TOKENS[::-1][::-1],
         np.ma.masked_array(TOKENS),
-        np.matrix(TOKENS),
         Protocol(TOKENS),
         memoryview(TOKENS),
     ],
@@ -79,7 +78,7 @@ def test_pytorch_tensors_are_read():
     torch = pytest.importorskip("torch", reason="PyTorch is not installed; bench/python_against_pytorch installs it")
     np.testing.assert_array_equal(HEAD(torch.tensor(TOKENS), torch.tensor(QUERY)), EXPECTED)
     np.testing.assert_allclose(HEAD(torch.tensor(TOKENS).float(), QUERY), EXPECTED, rtol=1e-7)
-    with pytest.raises(TypeError, match="tokens: expected an array of real numbers: .*detach"):
+    with pytest.raises(TypeError, match=r"tokens: expected an array of real numbers: .*detach"):
         HEAD(torch.tensor(TOKENS, requires_grad=True), QUERY)
 
 
@@ -127,9 +126,9 @@ NONSENSE = [
     (lambda: es.Gaussian(0.0, [[1.0]]), ValueError, r"mean: expected one axis, found shape \(\)"),
     (lambda: es.Gaussian.standard(0), ValueError, "the dimension is 0"),
     (lambda: es.Gaussian.standard(10**9), ValueError, "expected a whole number from 1 to 8192"),
-    (lambda: es.Gaussian.standard(10**30), ValueError, "the dimension is 10{30}: expected a whole number"),
-    (lambda: es.Gaussian.standard(2.5), TypeError, "the dimension: expected a whole number, found .* float"),
-    (lambda: es.Cube(True), TypeError, "the dimension: expected a whole number, found a bool"),
+    (lambda: es.Gaussian.standard(10**30), ValueError, r"the dimension is 10{30}: expected a whole number"),
+    (lambda: es.Gaussian.standard(2.5), ValueError, r"the dimension is 2\.5: expected a whole number"),
+    (lambda: es.Cube(True), TypeError, "the dimension: expected a whole number, found an object of type bool"),
     (lambda: es.Cube(2).sample(2, seed=-1), ValueError, "seed is -1: expected a whole number from 0 to 2⁶⁴ − 1"),
     (lambda: es.Cube(2).sample(2, seed="x"), TypeError, "seed: expected a whole number, found an object of type str"),
     (lambda: es.Sphere(2, radius=-1.0), ValueError, "radius"),

@@ -184,16 +184,22 @@ fn a_stopped_horizon_is_a_bracket() {
     let average = QueryAverage { directions: 4, randomisations: 16, seed: 0 };
     let stopped = |looks| setting.horizon(Quantity::Output, 1e-6, average, &StopAfter::looks(looks)).unwrap();
     let found = setting.horizon(Quantity::Output, 1e-6, average, &Unwatched).unwrap().length().unwrap();
-    // Eight looks per call, two randomisations each.
-    assert_eq!(stopped(0), Horizon::Stopped { above: None, within: None });
-    assert_eq!(stopped(5), Horizon::Stopped { above: None, within: None });
-    for looks in [8, 13, 20] {
-        let Horizon::Stopped { above: Some(above), within: Some(within) } = stopped(looks) else {
-            panic!("{looks} looks: {:?}", stopped(looks))
-        };
-        assert!(above < found && found <= within, "{looks} looks: {above} {found} {within}");
-        assert_eq!(stopped(looks).length(), None);
+    let mut brackets = 0;
+    for looks in (0..).map(|power| 2usize.pow(power) - 1) {
+        match stopped(looks) {
+            Horizon::Stopped { above, within } => {
+                assert!(above.is_none_or(|above| above < found), "{looks} looks: {above:?} {found}");
+                assert!(within.is_none_or(|within| found <= within), "{looks} looks: {within:?} {found}");
+                brackets += usize::from(above.is_some() && within.is_some());
+                assert!(looks > 0 || (above.is_none() && within.is_none()));
+            }
+            ended => {
+                assert_eq!(ended.length(), Some(found));
+                break;
+            }
+        }
     }
+    assert!(brackets > 1, "stopped on both sides of the horizon {brackets} times");
 }
 
 /// The radius of mixture tokens is as fine at every length asked for as at the first ones: the error at the horizon is that
