@@ -256,8 +256,8 @@ impl PySpectralTask {
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<(Option<u64>, Option<f64>, Option<f64>, &'static str)> {
         let scale = scale.unwrap_or(0.5 * self.task.proved_scale());
-        let found =
-            watched(py, progress, |watch| training_horizon(&self.task, scale, tolerance, watch))?.or_raise()?;
+        let found = watched(py, progress, |watch| training_horizon(&self.task, scale, tolerance, watch))?
+            .or_raise()?;
         Ok(match found {
             Horizon::Found { length, error, error_before } => {
                 (Some(length.get()), Some(error), Some(error_before), "found")
