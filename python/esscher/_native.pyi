@@ -7,6 +7,7 @@ from typing import Any, Literal, final
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
+from typing_extensions import disjoint_base
 
 VERSION: str
 
@@ -401,6 +402,7 @@ class DescentState:
 _Report = Callable[[float], object] | None
 _Predictor = Block | RegressionHead | RegressionLayer
 
+@disjoint_base
 class Task:
     @staticmethod
     def linear(

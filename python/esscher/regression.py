@@ -7,7 +7,7 @@ through three functions of the score variance (:func:`response`), so that no pro
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,6 +27,9 @@ from esscher.flows import Attention, Flow, Method, Training, length_words, wishe
 from esscher.results import Results
 from esscher.tasks import Predictor, Task
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 __all__ = [
     "Block",
     "BlockGradient",
@@ -37,6 +40,7 @@ __all__ = [
     "LinearRegression",
     "RegressionHead",
     "RegressionLayer",
+    "Response",
     "SpectralGradient",
     "SpectralTask",
     "TrainingHorizon",
@@ -257,7 +261,7 @@ class LinearRegression(Task):
         array([[1. , 0. ],
                [0. , 0.5]])
         >>> task.flow(prompt_length=1000, end_time=1.0, rows=2)["risk"].round(4)
-        array([1.2555, 0.3125, 0.1547])
+        array([1.2558, 0.3669, 0.1663])
         """
         options = wishes(end_time, rows, tolerance, stationary, largest, method)
         wanted = {"points": points, "randomisations": randomisations, "seed": seed}
@@ -645,9 +649,20 @@ def spiked(dimension: int, strength: float) -> _Array:
     return _native.spiked(dimension, strength)
 
 
+class Response(Results):
+    """How attention answers Gaussian tokens, by score variance; ``plot()`` draws C₁, C₂ and D."""
+
+    def _draw(self, ax: Axes, **style: Any) -> None:
+        for name, symbol in (("first", "C₁"), ("second", "C₂"), ("spread", "D")):
+            ax.plot(self["score_variance"], self[name], **{"label": f"{symbol} ({name})", **style})
+        ax.set_xlabel("score variance σ")
+        ax.set_ylabel("response")
+        ax.legend()
+
+
 def response(
     score_variance: ArrayLike, prompt_length: float | None = None, *, attention: Attention = "softmax"
-) -> Results:
+) -> Response:
     """How attention answers centred Gaussian tokens: the functions of σ through which every risk knows the layer.
 
     For σ = ⟨θ, Gθ⟩, a = ⟨v, Gθ⟩ and q = ⟨v, Gv⟩ the prediction has mean C₁a and second moment C₂a² + Dq. Columns are
@@ -659,7 +674,8 @@ def response(
     array([0.05, 0.2 ])
     """
     columns = _native.response(np.atleast_1d(np.asarray(score_variance)), prompt_length, attention)
-    return Results(columns, title=f"response of {attention.replace('-', ' ')} attention, {length_words(prompt_length)}")
+    title = f"{attention.replace('-', ' ')} attention, {length_words(prompt_length)}"
+    return Response(columns, title=title)
 
 
 def _estimate(found: dict[str, Any]) -> Estimate:

@@ -251,8 +251,8 @@ class Task:
         >>> import numpy as np
         >>> import esscher as es
         >>> found = es.regression(np.eye(3), noise=0.1).baselines(20, prompts=2000)
-        >>> str(found["baseline"][found["risk"].argmax()])
-        'nearest neighbours, 5'
+        >>> bool(found["risk"][0] < found["risk"][2:].min())                     # the posterior mean
+        True
         """
         wanted: list[tuple[str, str, float]] = []
         if ridge is not None:

@@ -119,7 +119,7 @@ REFUSED = [
     (TypeError, "times", lambda: LAYERS[0].flow(START, None)),
     (ValueError, "time", lambda: LAYERS[0].flow(START, float("inf"))),
     (ValueError, "time", lambda: LAYERS[0].flow(START, float("nan"))),
-    (ValueError, "times", lambda: LAYERS[0].flow(START, np.linspace(0, 1, 2**25))),
+    (ValueError, "times", lambda: LAYERS[0].flow(START, np.linspace(0, 1, 2**24))),
     (ValueError, "tolerance", lambda: LAYERS[0].flow(START, relative_tolerance=-1.0)),
     (ValueError, "threshold", lambda: LAYERS[0].flow(START, collapse_threshold=2.0)),
     (ValueError, "at_collapse", lambda: LAYERS[0].flow(START, at_collapse="panic")),

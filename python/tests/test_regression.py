@@ -203,10 +203,10 @@ def test_simulation_and_exact_engine_agree():
     # Five standard errors, a fixed seed: a false alarm has probability 6e-7 each.
     task = task_with_shift()
     for attention in ("softmax", "linear", "opposite-heads"):
-        found = task.simulate_risk(BLOCK, 15, attention=attention, prompts=20_000, gradient=True, seed=4)
-        assert abs(found.risk - task.risk(BLOCK, 15, attention=attention)) < 5 * found.risk.error
-    gradient = task.risk_and_gradient(BLOCK, 15).gain
-    found = task.simulate_risk(BLOCK, 15, prompts=20_000, gradient=True, seed=4)
+        found = task.simulate_risk(BLOCK, 20, attention=attention, prompts=20_000, seed=4)
+        assert abs(found.risk - task.risk(BLOCK, 20, attention=attention)) < 5 * found.risk.error
+    gradient = task.risk_and_gradient(BLOCK, 20).gain
+    found = task.simulate_risk(BLOCK, 20, prompts=20_000, gradient=True, seed=4)
     assert abs(found.gradient[-1] - gradient) < 5 * found.gradient_standard_error[-1]
     assert found.prompts == 20_000
 
@@ -284,13 +284,13 @@ def test_the_posterior_mean_beats_the_baselines():
 
 
 def test_drawn_covariates_of_a_gaussian_are_near_the_exact_risk():
-    # 4000 prompts: one standard error of the average is below 0.02 of the risk here.
+    # 1000 prompts: one standard error of the average is about 0.04 of the risk here.
     task = es.regression(np.eye(2), noise=0.1)
     block = es.Block(0.5 * np.eye(2), 1.0)
-    drawn = es.DrawnCovariates(es.Gaussian.standard(2), noise=0.1, prompts=4000, longest=20)
-    assert drawn.risk_and_gradient(block, 20).risk == pytest.approx(task.risk(block, 20), rel=0.1)
-    assert drawn.risk_and_gradient(block).risk == pytest.approx(task.risk(block), rel=0.1)
-    flow = drawn.flow(20, initial=block, end_time=1.0, rows=3)
+    drawn = es.DrawnCovariates(es.Gaussian.standard(2), noise=0.1, prompts=1000, longest=20)
+    assert drawn.risk_and_gradient(block, 20).risk == pytest.approx(task.risk(block, 20), rel=0.2)
+    assert drawn.risk_and_gradient(block).risk == pytest.approx(task.risk(block), rel=0.2)
+    flow = drawn.flow(20, initial=block, end_time=1.0, rows=3, tolerance=1e-4)
     assert flow["risk"][-1] < flow["risk"][0]
     assert flow.matrix.shape == (4, 2, 2)
 

@@ -153,16 +153,16 @@ impl PyGaussianTask {
                 block
             }
         };
-        if let Ok((spectral, vectors)) = SpectralTask::new(&self.law) {
-            if let Some(mut start) = spectral.entries_of(vectors.as_ref(), &block) {
-                start.push(block.gain());
-                let landscape = SpectralLandscape { task: spectral.clone(), response };
-                return Ok(Place {
-                    landscape: Box::new(landscape),
-                    start,
-                    form: Form::Spectral(spectral, vectors),
-                });
-            }
+        if let Ok((spectral, vectors)) = SpectralTask::new(&self.law)
+            && let Some(mut start) = spectral.entries_of(vectors.as_ref(), &block)
+        {
+            start.push(block.gain());
+            let landscape = SpectralLandscape { task: spectral.clone(), response };
+            return Ok(Place {
+                landscape: Box::new(landscape),
+                start,
+                form: Form::Spectral(spectral, vectors),
+            });
         }
         let start = BlockLandscape::parameters(&block);
         Ok(Place { landscape: Box::new(BlockLandscape { task, response }), start, form: Form::Block })
