@@ -45,5 +45,5 @@ def test_every_public_thing_is_explained(name):
     assert inspect.getdoc(thing), f"esscher.{name} has no docstring"
     if inspect.isclass(thing):
         for member, value in vars(thing).items():
-            if not member.startswith("_"):
+            if not member.startswith("_") and (inspect.isroutine(value) or inspect.isdatadescriptor(value)):
                 assert inspect.getdoc(value), f"esscher.{name}.{member} has no docstring"
