@@ -31,4 +31,6 @@ print(f"{'tokens':14}{'Rust':>9}{'Python':>9}{'overhead':>10}   (nanoseconds per
 for name, time_of_rust in rust.items():
     tokens = gaussian if name == "gaussian" else gaussian.sample(int(name.removeprefix("prompt-")))
     time_of_python = least_nanoseconds(lambda tokens=tokens: head(tokens, query))
-    print(f"{name:14}{time_of_rust:9.0f}{time_of_python:9.0f}{time_of_python - time_of_rust:10.0f}")
+    overhead = time_of_python - time_of_rust
+    print(f"{name:14}{time_of_rust:9.0f}{time_of_python:9.0f}{overhead:10.0f}")
+    assert overhead <= 5000, f"{name}: {overhead:.0f} ns more than Rust: expected at most 5000"

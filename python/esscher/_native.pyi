@@ -11,8 +11,11 @@ from typing_extensions import disjoint_base
 
 VERSION: str
 
+__all__: list[str]
+
 _Array = NDArray[np.float64]
 
+@disjoint_base
 class Measure:
     @property
     def dimension(self) -> int: ...
@@ -95,6 +98,7 @@ class Custom(Measure):
         sub_gaussian: float | None = None,
     ) -> Custom: ...
 
+@disjoint_base
 class Attention:
     @property
     def query_dimension(self) -> int: ...
@@ -399,7 +403,6 @@ class DescentState:
 
 # What esscher.tasks and esscher.regression wrap.
 
-_Report = Callable[[float], object] | None
 _Predictor = Block | RegressionHead | RegressionLayer
 
 @disjoint_base

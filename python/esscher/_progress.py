@@ -22,6 +22,9 @@ def shown(label: str, progress: Progress) -> Iterator[Callable[[float], object] 
     if callable(progress):
         yield progress
         return
+    if progress is not None and not isinstance(progress, bool):
+        found = type(progress).__name__
+        raise TypeError(f"progress: expected None, a bool or a function, found an object of type {found}")
     if progress is False or os.environ.get("ESSCHER_PROGRESS") == "0":
         yield None
         return

@@ -8,7 +8,7 @@ from typing import Any
 class Estimate(float):
     """A number that knows how it was obtained; otherwise a float.
 
-    ``accuracy`` is "exact", "quasi-Monte-Carlo" (exact in the tokens) or "sampled"; ``error`` is what to plan with: a
+    ``accuracy`` is "exact", "quasi-monte-carlo" (exact in the tokens) or "sampled"; ``error`` is what to plan with: a
     bound where the number is exact, one standard error where it is random.
 
     >>> Estimate(0.25, "sampled", 0.001)

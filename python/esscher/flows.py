@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -35,6 +36,10 @@ def wishes(
     method: Method | None,
 ) -> dict[str, Any]:
     """The options of a flow as the native module reads them."""
+    given = {"end_time": end_time, "tolerance": tolerance, "stationary": stationary, "largest": largest}
+    for name, value in given.items():
+        if not isinstance(value, Real | None):
+            raise TypeError(f"{name}: expected a real number, found an object of type {type(value).__name__}")
     return {
         "end_time": end_time,
         "rows": rows,

@@ -169,7 +169,7 @@ class Layer:
     @property
     def kind(self) -> str:
         """Which attention: "softmax", "linear", "L2" or "Sinkhorn"."""
-        return self._native.kind
+        return self._native.kind.lower()
 
     @property
     def value(self) -> _Array:

@@ -76,6 +76,9 @@ def _connected(address: str | None) -> Iterator[Any]:
     except ImportError as error:
         raise ImportError("ray is not installed: pip install esscher[ray]") from error
     if ray.is_initialized():
+        here = ray.get_runtime_context().gcs_address
+        if address not in (None, "auto", here):
+            raise ValueError(f"address is {address}: this process is connected to {here}; ray.shutdown() ends that")
         yield ray
         return
     try:

@@ -96,7 +96,10 @@ class Results:
 
     def _draw(self, ax: Axes, **style: Any) -> None:
         """Draws into the axes: the first column of numbers across, the others up; kinds of results do better."""
-        across, *up = [name for name, values in self._columns.items() if values.dtype.kind in "fiu"]
+        numbers = [name for name, values in self._columns.items() if values.dtype.kind in "fiu"]
+        if len(numbers) < 2:
+            raise ValueError(f"nothing to draw: {len(numbers)} columns of numbers, two are needed")
+        across, *up = numbers
         for name in up:
             ax.plot(self[across], self[name], label=name, **style)
         ax.set_xlabel(across)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import polars
     from matplotlib.axes import Axes
 
-_LARGEST_SEED = 2**63 - 1
+_LARGEST_SEED = 2**63 - 1  # specifications are TOML, whose integers end here
 
 
 class Run:
@@ -260,6 +260,16 @@ def reproduce(
     return Reproduction(findings, page)
 
 
+def instruction_sets() -> list[str]:
+    """The instruction sets of this machine that simulations can be made with, the best last.
+
+    >>> import esscher as es
+    >>> es.instruction_sets()[0]
+    'portable'
+    """
+    return _native.instruction_sets()
+
+
 def catalogue(group: Literal["measures", "experiments", "claims"] | None = None) -> Results:
     """What there is: families of measures, kinds of experiment, claims of the paper.
 
@@ -284,6 +294,8 @@ def _specification(spec: str | os.PathLike[str]) -> tuple[Path | None, str | Non
     """A specification's file, or its text."""
     if isinstance(spec, os.PathLike):
         return Path(spec), None
+    if spec == "":
+        raise ValueError("spec is empty: expected the path of a TOML file, or TOML text")
     if not isinstance(spec, str):
         raise TypeError(f"spec is {type(spec).__name__}: expected the path of a TOML file, or TOML text")
     # A text has keys; what has none is the name of a file that is missing.
@@ -293,12 +305,16 @@ def _specification(spec: str | os.PathLike[str]) -> tuple[Path | None, str | Non
 
 
 def _name(name: str | None) -> str | None:
+    if name is not None and not isinstance(name, str):
+        raise TypeError(f"name: expected a text, found an object of type {type(name).__name__}")
     if name is not None and (not name or name.startswith(".") or Path(name).name != name):
         raise ValueError(f"name is {name!r}: expected the name of a folder, without / and not beginning with a dot")
     return name
 
 
 def _seed(seed: int | None) -> int | None:
+    if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int)):
+        raise TypeError(f"seed: expected a whole number, found an object of type {type(seed).__name__}")
     if seed is not None and not 0 <= seed <= _LARGEST_SEED:
         raise ValueError(f"seed is {seed}: expected a whole number from 0 to {_LARGEST_SEED}")
     return seed

@@ -88,6 +88,9 @@ def broken(position, value):
     return tokens
 
 
+# Tokens so wide that the atoms' covariances would fill gigabytes.
+WIDE_HEAD = es.SoftmaxAttention(np.eye(3000), np.eye(1, 3000))
+
 NONSENSE = [
     # What is called, the exception, what its sentence must say.
     (lambda: HEAD(broken((2, 1), np.nan), QUERY), ValueError, r"tokens\[2, 1\] is NaN: every entry must be"),
@@ -148,6 +151,17 @@ NONSENSE = [
     (lambda: es.Cube(2).tilted([1.0]), ValueError, "tilt"),
     (lambda: es.Cube(2).tilted_mean([1.0]), ValueError, "the tilt: expected size 2, found 1"),
     (lambda: es.Cube(2).check_laws(np.empty((0, 2))), ValueError, "tilts"),
+    (lambda: es.Cube(2).check_laws([[0.1, 0.1]], draws=10**15), ValueError, "draws is 10{15}: expected"),
+    (lambda: es.Cube(2).check_laws([[0.1, 0.1]], draws=-1), ValueError, "draws is -1: expected"),
+    (lambda: es.Sphere(2, radius=10**400), ValueError, "radius: the number is too large"),
+    (lambda: es.Sphere(2, radius="a"), TypeError, "radius: expected a real number, found an object of type str"),
+    (lambda: es.finite_prompt(WIDE_HEAD, np.ones((256, 3000)), np.ones(3000), [10]), ValueError, "mixture"),
+    (lambda: es.run("", progress=False), ValueError, "spec is empty"),
+    (lambda: es.run("a = 1", name=3), TypeError, "name: expected a text"),
+    (lambda: es.run("a = 1", seed="a"), TypeError, "seed: expected a whole number"),
+    (lambda: es.regression([[1.0]]).flow(largest="a"), TypeError, "largest: expected a real number"),
+    (lambda: es.regression([[1.0]]).flow(progress=3), TypeError, "progress: expected None, a bool or a function"),
+    (lambda: es.Results({}).plot(), ValueError, "nothing to draw"),
     (lambda: es.Measure(), TypeError, "cannot create"),
     (lambda: es.Attention(), TypeError, "cannot create"),
     (lambda: es.Gradient(), TypeError, "cannot create"),

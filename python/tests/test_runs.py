@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import esscher as es
+from esscher import _native
 
 ROOT = Path(__file__).parents[2]
 
@@ -223,6 +224,7 @@ def test_ctrl_c_stops_cleanly_and_the_same_call_goes_on(tmp_path: Path) -> None:
     program = textwrap.dedent("""
         import sys
         import esscher as es
+from esscher import _native
         try:
             es.run(sys.argv[1], out=sys.argv[2], name="slow", progress=False)
         except KeyboardInterrupt:
@@ -262,3 +264,12 @@ def wait_for(condition: object, child: subprocess.Popen[str], patience: float = 
         assert child.poll() is None, f"ended early: {child.stderr.read() if child.stderr else ''}"
         assert time.monotonic() < end, "waited in vain"
         time.sleep(0.01)
+
+
+@pytest.mark.parametrize("kind", es.catalogue("experiments")["name"])
+def test_units_computed_elsewhere_are_the_shards_of_a_local_run(kind: str, tmp_path: Path) -> None:
+    found = es.run(es.example(kind), out=tmp_path, progress=False)
+    shards = {file.read_bytes() for file in (found.folder / "shards").iterdir()}
+    plan = es.plan(es.example(kind))
+    cheapest = int(plan.units["cost"].argmin())
+    assert _native.compute_unit(plan.specification, cheapest, plan.instruction_set) in shards

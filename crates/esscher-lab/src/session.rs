@@ -72,7 +72,7 @@ pub enum Beginning<'a> {
 /// Work on a run, from its folder's state to its end.
 ///
 /// Units may be computed in this process ([`Session::store`]) or anywhere else ([`crate::compute_shard`] there,
-/// [`Session::accept`] here), in any order and from several threads. What was stored is safe on disk, so a process that
+/// [`Session::accept`] here), in any order and from several threads, each unit by one of them. What was stored is safe on disk, so a process that
 /// dies loses what it was computing and nothing else.
 pub struct Session<'a> {
     experiment: &'a dyn Experiment,

@@ -44,12 +44,12 @@ impl<'py> Tokens<'py> {
     ) -> PyResult<T> {
         match self {
             Tokens::Law(law, exceptions) => {
-                let answer = py.detach(|| ask(law.as_ref()));
+                let answer = threads::detached(py, || ask(law.as_ref()));
                 exceptions.or_raise(answer)
             }
             Tokens::Prompt(rows) => {
                 let (dimension, entries) = (rows.shape()[1], rows.entries());
-                py.detach(|| ask(&Prompt::new(dimension, entries)?)).or_raise()
+                threads::detached(py, || ask(&Prompt::new(dimension, entries)?)).or_raise()
             }
         }
     }
@@ -90,7 +90,7 @@ impl PyAttention {
         let mut outputs = room_for("the outputs", &[count, head.output_dimension()])?;
         for batch in entries.chunks((PAIRS_PER_BATCH / length.max(1)).max(64) * size) {
             let batch = MatRef::from_row_major_slice(batch, batch.len() / size, size);
-            let found = tokens.ask(py, |tokens| threads::on_all(|| head.attend_all(tokens, batch)))?;
+            let found = tokens.ask(py, |tokens| head.attend_all(tokens, batch))?;
             arrays::append_rows(found.as_ref(), &mut outputs);
             py.check_signals()?;
         }
@@ -134,7 +134,7 @@ impl PyAttention {
     /// The outputs at queries (..., query dimension), an array (..., output dimension).
     ///
     /// `tokens` is a measure (an infinite prompt) or a (L, d) array (a finite one, read without a copy where it is
-    /// contiguous and of double precision).
+    /// contiguous and of double precision: other threads must not write into it meanwhile).
     fn __call__<'py>(
         &self,
         py: Python<'py>,

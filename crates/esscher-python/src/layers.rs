@@ -4,6 +4,7 @@ use crate::arrays::{self, Reals};
 use crate::failure::{OrRaise, choice, room_for};
 use crate::measures::{PyGaussian, gaussian_from};
 use crate::numbers;
+use crate::threads;
 use crate::watch::watched;
 use esscher_core::layers::{AtCollapse, ExactFlow, FlowOptions, FlowStop, Layer, flow};
 use esscher_core::measure::Gaussian;
@@ -99,7 +100,7 @@ impl PyLayer {
         tokens: &Bound<'py, PyAny>,
     ) -> PyResult<(Bound<'py, PyArray1<f64>>, Bound<'py, PyArrayDyn<f64>>)> {
         let tokens = gaussian_from("tokens", tokens)?;
-        let form = py.detach(|| self.layer.affine_form(&tokens)).or_raise()?;
+        let form = threads::detached(py, || self.layer.affine_form(&tokens)).or_raise()?;
         Ok((arrays::vector(py, form.offset), arrays::matrix(py, form.matrix.as_ref())?))
     }
 
@@ -111,18 +112,18 @@ impl PyLayer {
         tokens: &Bound<'py, PyAny>,
     ) -> PyResult<(Bound<'py, PyArray1<f64>>, Bound<'py, PyArrayDyn<f64>>)> {
         let tokens = gaussian_from("tokens", tokens)?;
-        let velocity = py.detach(|| self.layer.velocity(&tokens)).or_raise()?;
+        let velocity = threads::detached(py, || self.layer.velocity(&tokens)).or_raise()?;
         Ok((arrays::vector(py, velocity.mean), arrays::matrix(py, velocity.covariance.as_ref())?))
     }
 
     fn step(&self, py: Python<'_>, tokens: &Bound<'_, PyAny>, step_size: f64) -> PyResult<Py<PyGaussian>> {
         let tokens = gaussian_from("tokens", tokens)?;
-        PyGaussian::wrap(py, &py.detach(|| self.layer.step(&tokens, step_size)).or_raise()?)
+        PyGaussian::wrap(py, &threads::detached(py, || self.layer.step(&tokens, step_size)).or_raise()?)
     }
 
     fn push_forward(&self, py: Python<'_>, tokens: &Bound<'_, PyAny>) -> PyResult<Py<PyGaussian>> {
         let tokens = gaussian_from("tokens", tokens)?;
-        PyGaussian::wrap(py, &py.detach(|| self.layer.push_forward(&tokens)).or_raise()?)
+        PyGaussian::wrap(py, &threads::detached(py, || self.layer.push_forward(&tokens)).or_raise()?)
     }
 
     /// The continuous flow: times, means, covariances, collapses, and how it ended.
@@ -221,7 +222,10 @@ pub(crate) fn depth<'py>(
     for some in layers.chunks(LAYERS_PER_LOOK) {
         let some: Vec<Layer> = some.iter().map(|layer| layer.layer.clone()).collect();
         if let Some(tokens) = laws.pop() {
-            laws.extend(py.detach(|| esscher_core::layers::depth(&tokens, &some, step_size)).or_raise()?);
+            laws.extend(
+                threads::detached(py, || esscher_core::layers::depth(&tokens, &some, step_size))
+                    .or_raise()?,
+            );
         }
         py.check_signals()?;
     }
@@ -278,6 +282,7 @@ pub(crate) fn exact_softmax_flow(
     start: &Bound<'_, PyAny>,
 ) -> PyResult<PyExactFlow> {
     let (score, start) = (arrays::owned_matrix("score", score)?, gaussian_from("start", start)?);
-    let exact = py.detach(|| esscher_core::layers::exact_softmax_flow(score.as_ref(), &start)).or_raise()?;
+    let exact = threads::detached(py, || esscher_core::layers::exact_softmax_flow(score.as_ref(), &start))
+        .or_raise()?;
     Ok(PyExactFlow { exact })
 }

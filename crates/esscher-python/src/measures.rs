@@ -3,6 +3,7 @@
 use crate::arrays::{self, Reals};
 use crate::failure::{Exceptions, OrRaise, room_for};
 use crate::numbers;
+use crate::threads;
 use esscher_core::Mat;
 use esscher_core::measure::laws::{LawTolerance, LawViolation, check_laws};
 use esscher_core::measure::{
@@ -13,6 +14,7 @@ use numpy::{PyArray1, PyArrayDyn};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple, PyType};
+use std::time::{Duration, Instant};
 
 /// Measures inside measures: deeper towers would exhaust the stack.
 const DEEPEST: usize = 64;
@@ -78,10 +80,17 @@ impl PyMeasure {
                 esscher_core::Error::Size { what: "the tilt", expected: self.law.dimension(), found: size };
             return Err(error).or_raise();
         }
-        // Many cheap answers: signals are looked for between batches of them.
-        for batch in entries.chunks(size * BATCH) {
-            let answered = py.detach(|| {
-                batch.chunks_exact(size).try_for_each(|tilt| answer(self.law.as_ref(), tilt, &mut numbers))
+        let mut tilts = entries.chunks_exact(size);
+        while tilts.len() > 0 {
+            let answered = threads::detached(py, || {
+                let began = Instant::now();
+                for tilt in tilts.by_ref() {
+                    answer(self.law.as_ref(), tilt, &mut numbers)?;
+                    if began.elapsed() > BETWEEN_LOOKS {
+                        break;
+                    }
+                }
+                Ok(())
             });
             self.exceptions.or_raise(answered)?;
             py.check_signals()?;
@@ -94,8 +103,14 @@ impl PyMeasure {
     }
 }
 
-/// Tilts that are answered between two looks for signals.
-const BATCH: usize = 1024;
+/// How long answers are made between two looks for signals.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
+
+/// Numbers that are drawn between two looks for signals.
+const DRAWN_BETWEEN_LOOKS: usize = 1 << 20;
+
+/// Draws per tilt that the laws may be checked with.
+const MOST_DRAWS: u64 = 10_000_000;
 
 /// A measure, from a measure or from the rows of an array, which become an empirical one.
 pub(crate) fn measure_from(what: &'static str, value: &Bound<'_, PyAny>) -> PyResult<(Law, Exceptions)> {
@@ -181,19 +196,19 @@ impl PyMeasure {
 
     /// The mean of the measure.
     fn mean<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        let mean = py.detach(|| self.law.mean());
+        let mean = threads::detached(py, || self.law.mean());
         Ok(arrays::vector(py, self.exceptions.or_raise(mean)?))
     }
 
     /// The covariance of the measure.
     fn covariance<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
-        let covariance = py.detach(|| self.law.covariance());
+        let covariance = threads::detached(py, || self.law.covariance());
         arrays::matrix(py, self.exceptions.or_raise(covariance)?.as_ref())
     }
 
     /// E zzᵀ, the second-moment matrix that linear attention uses.
     fn second_moment<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
-        let moment = py.detach(|| self.law.second_moment());
+        let moment = threads::detached(py, || self.law.second_moment());
         arrays::matrix(py, self.exceptions.or_raise(moment)?.as_ref())
     }
 
@@ -216,8 +231,11 @@ impl PyMeasure {
         tokens.resize(count * dimension, 0.0);
         let mut stream = Stream::new(seed.map_or(Ok(0), numbers::seed)?, 0, 0)
             .with_instruction_set(InstructionSet::best());
-        let drawn = py.detach(|| self.law.sample_tilted(&tilt, &mut stream, &mut tokens));
-        self.exceptions.or_raise(drawn)?;
+        for piece in tokens.chunks_mut((DRAWN_BETWEEN_LOOKS / dimension).max(1) * dimension) {
+            let drawn = threads::detached(py, || self.law.sample_tilted(&tilt, &mut stream, piece));
+            self.exceptions.or_raise(drawn)?;
+            py.check_signals()?;
+        }
         arrays::array(py, tokens, &[count, dimension])
     }
 
@@ -225,7 +243,7 @@ impl PyMeasure {
     fn tilted(slf: &Bound<'_, Self>, tilt: &Bound<'_, PyAny>) -> PyResult<PyMeasure> {
         let (py, own) = (slf.py(), slf.get());
         let theta = arrays::owned_vector("tilt", tilt)?;
-        let law = py.detach(|| own.law.tilted(&theta));
+        let law = threads::detached(py, || own.law.tilted(&theta));
         let law = own.exceptions.or_raise(law)?;
         let tilt = arrays::vector(py, theta);
         let recipe = (py.import("operator")?.call_method1("methodcaller", ("tilted", tilt))?, (slf,));
@@ -237,7 +255,7 @@ impl PyMeasure {
     /// The Gaussian whose log-partition agrees with Λ to second order at a tilt.
     fn gaussian_limit(&self, py: Python<'_>, tilt: &Bound<'_, PyAny>) -> PyResult<Py<PyGaussian>> {
         let tilt = arrays::owned_vector("tilt", tilt)?;
-        let limit = py.detach(|| self.law.gaussian_limit(&tilt));
+        let limit = threads::detached(py, || self.law.gaussian_limit(&tilt));
         PyGaussian::wrap(py, &self.exceptions.or_raise(limit)?)
     }
 
@@ -268,30 +286,34 @@ impl PyMeasure {
 
     /// A proved σ with E exp⟨θ, z − m⟩ ≤ exp(σ²|θ|²/2) for all θ, and whether it is optimal; None where none is known.
     fn sub_gaussian(&self, py: Python<'_>) -> Option<(f64, bool)> {
-        let found = py.detach(|| self.law.sub_gaussian())?;
+        let found = threads::detached(py, || self.law.sub_gaussian())?;
         Some((found.parameter, found.sharpness == Sharpness::Optimal))
     }
 
     /// A proved v with ∇²Λ(θ) ⪯ v²I at every tilt; None where none is known.
     fn sub_gaussian_under_tilts(&self, py: Python<'_>) -> Option<f64> {
-        py.detach(|| self.law.sub_gaussian_under_tilts())
+        threads::detached(py, || self.law.sub_gaussian_under_tilts())
     }
 
     /// Checks the laws of a measure at these tilts (n, d); raises ValueError with the first one that is broken.
-    #[pyo3(signature = (tilts, *, identity = 1e-10, derivative = 1e-6, draws = 20_000))]
+    #[pyo3(signature = (tilts, *, identity = 1e-10, derivative = 1e-6, draws = None),
+           text_signature = "($self, tilts, *, identity=1e-10, derivative=1e-6, draws=20000)")]
     fn check_laws(
         &self,
         py: Python<'_>,
         tilts: &Bound<'_, PyAny>,
         identity: f64,
         derivative: f64,
-        draws: usize,
+        draws: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
+        let draws =
+            draws.map_or(Ok(20_000), |draws| numbers::whole("draws", draws, 0..=MOST_DRAWS))? as usize;
+        drop(room_for("the draws", &[draws, self.law.dimension()])?);
         let tilts = Reals::read("tilts", tilts)?;
         let rows = tilts.matrix()?;
         let tilts: Vec<Vec<f64>> = tilts.entries().chunks(rows.ncols().max(1)).map(<[f64]>::to_vec).collect();
         let tolerance = LawTolerance { identity, derivative, draws };
-        match py.detach(|| check_laws(self.law.clone(), &tilts, tolerance)) {
+        match threads::detached(py, || check_laws(self.law.clone(), &tilts, tolerance)) {
             Ok(()) => self.exceptions.or_raise(Ok(())),
             Err(LawViolation::Refused(error)) => self.exceptions.or_raise(Err(error)),
             Err(broken) => Err(PyValueError::new_err(broken.to_string())),
@@ -365,7 +387,7 @@ impl PyGaussian {
         let mean = arrays::owned_vector("mean", mean)?;
         let covariance = arrays::owned_matrix("covariance", covariance)?;
         arrays::check_dimension("mean", mean.len())?;
-        let gaussian = py.detach(|| Gaussian::new(&mean, covariance.as_ref())).or_raise()?;
+        let gaussian = threads::detached(py, || Gaussian::new(&mean, covariance.as_ref())).or_raise()?;
         PyGaussian::initialiser(py, &gaussian)
     }
 
@@ -380,7 +402,7 @@ impl PyGaussian {
     fn centred(py: Python<'_>, covariance: &Bound<'_, PyAny>) -> PyResult<Py<Self>> {
         let covariance = arrays::owned_matrix("covariance", covariance)?;
         arrays::check_dimension("covariance", covariance.nrows())?;
-        PyGaussian::wrap(py, &py.detach(|| Gaussian::centred(covariance.as_ref())).or_raise()?)
+        PyGaussian::wrap(py, &threads::detached(py, || Gaussian::centred(covariance.as_ref())).or_raise()?)
     }
 }
 
@@ -486,7 +508,7 @@ impl PyEmpirical {
 
 /// Defines a family given by numbers alone.
 macro_rules! family_of_numbers {
-    ($(#[$documentation:meta])* $class:ident as $name:literal: $law:ty, ($($argument:ident: $type:ty = $default:expr),*)) => {
+    ($(#[$documentation:meta])* $class:ident as $name:literal $signature:literal: $law:ty, ($($argument:ident = $default:literal),*)) => {
         $(#[$documentation])*
         #[pyclass(name = $name, module = "esscher", extends = PyMeasure, frozen)]
         pub(crate) struct $class;
@@ -494,12 +516,14 @@ macro_rules! family_of_numbers {
         #[pymethods]
         impl $class {
             #[new]
-            #[pyo3(signature = (dimension, $($argument = $default),*))]
+            #[pyo3(signature = (dimension, $($argument = None),*),
+                   text_signature = $signature)]
             fn new(
                 py: Python<'_>,
                 dimension: &Bound<'_, PyAny>,
-                $($argument: $type),*
+                $($argument: Option<&Bound<'_, PyAny>>),*
             ) -> PyResult<Family<Self>> {
+                $(let $argument = $argument.map_or(Ok($default), |value| numbers::real(stringify!($argument), value))?;)*
                 let law = <$law>::new(arrays::dimension(dimension)?, $($argument),*).or_raise()?;
                 let recipe = recipe::<$class>(py, (dimension, $($argument),*))?;
                 Ok(PyClassInitializer::from(PyMeasure::simple(law).made_by(recipe)).add_subclass($class))
@@ -510,19 +534,19 @@ macro_rules! family_of_numbers {
 
 family_of_numbers!(
     /// Independent signs ±1 with equal probability.
-    PyRademacher as "Rademacher": Rademacher, ()
+    PyRademacher as "Rademacher" "(dimension)": Rademacher, ()
 );
 family_of_numbers!(
     /// The uniform law on the cube [−1, 1]ᵈ.
-    PyCube as "Cube": Cube, ()
+    PyCube as "Cube" "(dimension)": Cube, ()
 );
 family_of_numbers!(
     /// The uniform law on the sphere of this radius.
-    PySphere as "Sphere": Sphere, (radius: f64 = 1.0)
+    PySphere as "Sphere" "(dimension, radius=1.0)": Sphere, (radius = 1.0)
 );
 family_of_numbers!(
     /// Independent two-sided exponential coordinates of this scale: tilts must stay below 1/scale.
-    PyLaplace as "Laplace": Laplace, (scale: f64 = 1.0)
+    PyLaplace as "Laplace" "(dimension, scale=1.0)": Laplace, (scale = 1.0)
 );
 
 /// The law of Az + b for z from another measure; `matrix` may be a number that scales.

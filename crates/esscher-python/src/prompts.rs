@@ -4,6 +4,7 @@ use crate::arrays::{self, Reals};
 use crate::failure::{OrRaise, room_for};
 use crate::heads::softmax_from;
 use crate::measures::{gaussian_from, measure_from};
+use crate::threads;
 use crate::watch::watched;
 use esscher_core::attention::Attention;
 use esscher_core::prompt::{self, Deviation, FinitePrompt, Sweep};
@@ -80,7 +81,7 @@ pub(crate) fn delta_method<'py>(
     let head = &softmax_from(head)?;
     let (law, exceptions) = measure_from("tokens", tokens)?;
     let query = arrays::owned_vector("query", query)?;
-    let found = py.detach(|| prompt::delta_method(head, law.as_ref(), &query));
+    let found = threads::detached(py, || prompt::delta_method(head, law.as_ref(), &query));
     let found = exceptions.or_raise(found)?;
     let covariance = arrays::matrix(py, found.covariance.as_ref())?;
     Ok((arrays::vector(py, found.bias), covariance, found.output_error))
@@ -97,5 +98,5 @@ pub(crate) fn gaussian_gradient_constant(
     let head = &softmax_from(head)?;
     let tokens = gaussian_from("tokens", tokens)?;
     let query = arrays::owned_vector("query", query)?;
-    py.detach(|| prompt::gaussian_gradient_constant(head, &tokens, &query)).or_raise()
+    threads::detached(py, || prompt::gaussian_gradient_constant(head, &tokens, &query)).or_raise()
 }

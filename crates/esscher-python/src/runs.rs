@@ -76,7 +76,7 @@ pub(crate) fn run(
         Some(engine) => elsewhere(py, planned, &folder, share, &engine, threads, progress.as_ref())?,
     };
     match outcome {
-        Outcome::Finished { result, provenance, .. } => py.detach(|| {
+        Outcome::Finished { result, provenance, .. } => threads::detached(py, || {
             threads::on_all(|| {
                 let described = conduct::describe(planned, &result, &provenance)?;
                 conduct::publish(&folder, &described.document)
@@ -105,15 +105,16 @@ fn elsewhere(
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Outcome> {
     let origin = origin("Ray");
-    let begun = py.detach(|| Session::begin(planned, folder, share, &origin, threads)).or_raise()?;
+    let begun =
+        threads::detached(py, || Session::begin(planned, folder, share, &origin, threads)).or_raise()?;
     let session = match begun {
         Beginning::Finished(outcome) => return Ok(outcome),
         Beginning::Pending(session) => session,
     };
     match keep_all(py, &session, engine, progress) {
-        Ok(()) => py.detach(|| session.conclude()).or_raise(),
+        Ok(()) => threads::detached(py, || session.conclude()).or_raise(),
         Err(exception) => {
-            py.detach(|| session.abandon());
+            threads::detached(py, || session.abandon());
             Err(exception)
         }
     }
@@ -139,7 +140,7 @@ fn keep_all(
     let answers = engine.call1((pending,))?.try_iter()?;
     let mut keep = |answer: Bound<'_, PyAny>| -> PyResult<()> {
         let (source, bytes): (PathBuf, Vec<u8>) = answer.extract()?;
-        account.finish(py.detach(|| session.accept(&source, &bytes)).or_raise()?);
+        account.finish(threads::detached(py, || session.accept(&source, &bytes)).or_raise()?);
         if let Some(progress) = progress {
             progress.call1((account.fraction(),))?;
         }
@@ -187,13 +188,14 @@ pub(crate) fn instruction_sets() -> Vec<String> {
 #[pyfunction]
 pub(crate) fn merge_shards(py: Python<'_>, folders: Vec<PathBuf>, out: Option<PathBuf>) -> PyResult<PathBuf> {
     let settings = Settings::default();
-    py.detach(|| threads::on_all(|| conduct::merge(&folders, out, settings, &origin("Python")))).or_raise()
+    threads::detached(py, || threads::on_all(|| conduct::merge(&folders, out, settings, &origin("Python"))))
+        .or_raise()
 }
 
 /// A finished run: its specification, history and result, and how its claim fared if it measures one.
 #[pyfunction]
 pub(crate) fn read_run<'py>(py: Python<'py>, folder: PathBuf) -> PyResult<Bound<'py, PyDict>> {
-    let read = py.detach(|| conduct::read_run(&folder, Settings::default()));
+    let read = threads::detached(py, || conduct::read_run(&folder, Settings::default()));
     let (planned, finished, described) = read.or_raise()?;
     let provenance = serde_json::to_string(&finished.provenance)
         .map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
@@ -211,7 +213,8 @@ pub(crate) fn read_run<'py>(py: Python<'py>, folder: PathBuf) -> PyResult<Bound<
 /// Writes the report of a run again, or the comparison of several; the file.
 #[pyfunction]
 pub(crate) fn write_report(py: Python<'_>, runs: Vec<PathBuf>, out: Option<PathBuf>) -> PyResult<PathBuf> {
-    py.detach(|| threads::on_all(|| conduct::report(&runs, out.as_deref(), Settings::default()))).or_raise()
+    threads::detached(py, || threads::on_all(|| conduct::report(&runs, out.as_deref(), Settings::default())))
+        .or_raise()
 }
 
 /// Measures claims of the paper: the report, and what was found of each.

@@ -5,6 +5,7 @@ use crate::failure::{Exceptions, OrRaise, choice, room_for};
 use crate::heads::softmax_from;
 use crate::measures::{PyMeasure, measure_from};
 use crate::numbers::{real, whole};
+use crate::threads;
 use crate::watch::watched;
 use esscher_core::attention::{Attention, Softmax};
 use esscher_core::concentration::{
@@ -132,7 +133,7 @@ fn make_sure_of_room(
     options: SampleOptions,
     exceptions: &Exceptions,
 ) -> PyResult<()> {
-    let simulation = py.detach(|| setting.simulation(options));
+    let simulation = threads::detached(py, || setting.simulation(options));
     let simulation = exceptions.or_raise(simulation)?;
     let (units, lengths) = (simulation.units() as usize, simulation.lengths().len());
     drop(room_for("the joint errors of the simulated units", &[units, 3, lengths, lengths])?);
@@ -341,7 +342,8 @@ pub(crate) fn horizon<'py>(
         (given, None)
     } else {
         let count = tokens.len()?;
-        let gaussian = py.detach(|| given.gaussian_limit(&vec![0.0; given.dimension()])).or_raise()?;
+        let gaussian =
+            threads::detached(py, || given.gaussian_limit(&vec![0.0; given.dimension()])).or_raise()?;
         let note = format!("the Gaussian with the mean and covariance of the {count} given tokens");
         (Arc::new(gaussian), Some(note))
     };
@@ -364,10 +366,13 @@ pub(crate) fn horizon<'py>(
     let found =
         watched(py, progress, |watch| setting.horizon(quantity, tolerance * tolerance, average, watch))?;
     let found = Exceptions::joined([&token_exceptions, &query_exceptions]).or_raise(found)?;
-    let obtained = if query.is_some() {
-        "exact"
-    } else {
-        "exact in the tokens, queries averaged over quasi-Monte-Carlo points"
+    let obtained = match (query.is_some(), note.is_some()) {
+        (true, false) => "exact",
+        (true, true) => "exact for the Gaussian that stands for the tokens",
+        (false, false) => "exact in the tokens, queries averaged over quasi-Monte-Carlo points",
+        (false, true) => {
+            "exact for the Gaussian that stands for the tokens, queries averaged over quasi-Monte-Carlo points"
+        }
     };
     let root = |error: f64| error.max(0.0).sqrt();
     let within = |length: PromptLength, error: f64| {

@@ -3,6 +3,7 @@
 use crate::arrays::{self, Reals};
 use crate::failure::{Exceptions, OrRaise};
 use crate::measures::PyMeasure;
+use crate::threads;
 use esscher_core::Mat;
 use esscher_core::measure::{Custom, Sharpness, SubGaussian};
 use pyo3::exceptions::{PyArithmeticError, PyTypeError, PyValueError};
@@ -16,7 +17,7 @@ use std::sync::Arc;
 /// Where Λ does not exist, return infinity or NaN, or raise an ArithmeticError such as OverflowError; any other
 /// exception ends the call that met it. `sampler(tilt, count, generator)` returns (count, d) tokens of the tilted
 /// law, drawn with the numpy.random.Generator it is given; it is needed for simulations only. `sub_gaussian` is a
-/// parameter that you have proved.
+/// parameter that you have proved. One call at a time: calls from several threads may raise each other's exceptions.
 ///
 /// >>> import math
 /// >>> import esscher as es
@@ -111,7 +112,7 @@ impl PyCustom {
                     .unwrap_or(f64::NAN)
             }
         };
-        let custom = py.detach(|| Custom::new(d, log_partition_of));
+        let custom = threads::detached(py, || Custom::new(d, log_partition_of));
         let mut custom = exceptions.or_raise(custom)?;
         if let Some(mean) = tilted_mean {
             let mean = UserFunction::new("tilted_mean", mean, &exceptions)?;

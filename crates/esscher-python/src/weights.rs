@@ -3,6 +3,7 @@
 use crate::arrays;
 use crate::failure::{OrRaise, room_for};
 use crate::numbers::real;
+use crate::threads;
 use esscher_core::prompt::PromptLength;
 use esscher_core::softmax_weights::{OppositePair, Shrinkage, WeightMoments};
 use pyo3::prelude::*;
@@ -34,7 +35,7 @@ fn moments(
 ) -> PyResult<Vec<WeightMoments>> {
     let tau = real("score_deviation", score_deviation)?;
     drop(room_for("the moments", &[32, lengths.len()])?);
-    py.detach(|| WeightMoments::at(tau, lengths)).or_raise()
+    threads::detached(py, || WeightMoments::at(tau, lengths)).or_raise()
 }
 
 /// Lengths as whole numbers.
@@ -86,7 +87,7 @@ pub(crate) fn opposite_pair<'py>(
     length: &Bound<'_, PyAny>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let (tau, length) = (real("score_deviation", score_deviation)?, arrays::length(length)?);
-    let found = [py.detach(|| OppositePair::at(tau, length)).or_raise()?];
+    let found = [threads::detached(py, || OppositePair::at(tau, length)).or_raise()?];
     let found_columns =
         columns(py, &found, &[("first", OppositePair::first), ("second", OppositePair::second)])?;
     let rest = columns(

@@ -300,7 +300,7 @@ impl Measure for Custom {
             return Err(Error::Unsupported {
                 family: self.family(),
                 operation: "sampling",
-                remedy: "hand in a sampler with `with_sampler`, or build an Empirical measure from samples",
+                remedy: "hand in a sampler, or build an Empirical measure from samples",
             });
         };
         sampler(tilt, stream, tokens);

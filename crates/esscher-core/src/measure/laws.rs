@@ -240,7 +240,8 @@ impl Checker {
             return Ok(());
         }
         let dimension = self.measure.dimension();
-        let mut tokens = vec![0.0; draws * dimension];
+        let numbers = draws.checked_mul(dimension).ok_or(Error::Overflow { what: "the number of draws" })?;
+        let mut tokens = vec![0.0; numbers];
         self.measure.sample_tilted(tilt, &mut Stream::new(2512, 11784, 0), &mut tokens)?;
         let mean = self.measure.tilted_mean(tilt)?;
         let covariance = self.measure.tilted_covariance(tilt)?;

@@ -12,8 +12,8 @@ use std::sync::Arc;
 /// The equal-weight measure (1/L) Σ δ_{zₗ} of tokens that stay where they are: a foreign array becomes a measure
 /// at the cost of one look at its entries.
 ///
-/// Λ(θ) = log (1/L) Σ exp⟨θ, zₗ⟩, and the tilted mean is the softmax-weighted mean of the tokens. It is equal
-/// in every respect to [`Empirical::from_tokens`], which copies; its tilts are owned [`Empirical`] measures.
+/// Λ(θ) = log (1/L) Σ exp⟨θ, zₗ⟩, and the tilted mean is the softmax-weighted mean of the tokens. It is the
+/// measure of [`Empirical::from_tokens`], which copies; its tilts are owned [`Empirical`] measures.
 ///
 /// Λ and the means are computed in blocks with the fastest instructions of the machine, long prompts on all threads:
 /// the number of threads does not show in the result, the instruction set may in its last bits ([`Empirical`]
@@ -40,6 +40,9 @@ pub struct Prompt<'a> {
 /// Up to this many points an empirical measure offers itself as a mixture of atoms: the exact
 /// finite-prompt theory costs time proportional to the number of components.
 const MAX_ATOMS: usize = 256;
+
+/// Nor beyond this many numbers in the covariances of the atoms.
+const MAX_COVARIANCE_NUMBERS: usize = 1 << 22;
 
 impl<'a> Prompt<'a> {
     /// Tokens of this dimension laid one after the other.
@@ -202,7 +205,8 @@ impl Measure for Prompt<'_> {
     }
 
     fn as_gaussian_mixture(&self) -> Option<Vec<GaussianComponent>> {
-        if self.len() > MAX_ATOMS {
+        let numbers = self.len().saturating_mul(self.dimension.saturating_mul(self.dimension));
+        if self.len() > MAX_ATOMS || numbers > MAX_COVARIANCE_NUMBERS {
             return None;
         }
         let none = Mat::zeros(self.dimension, self.dimension);

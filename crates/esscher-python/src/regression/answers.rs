@@ -81,7 +81,7 @@ pub(crate) fn response<'py>(
     for _ in NAMES {
         columns.push(room_for("the answer", &[entries.len()])?);
     }
-    py.detach(|| {
+    threads::detached(py, || {
         threads::on_all(|| {
             entries.iter().try_for_each(|&sigma| -> esscher_core::Result<()> {
                 let at = response.at(sigma)?;

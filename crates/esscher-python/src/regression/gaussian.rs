@@ -9,6 +9,7 @@ use super::tasks::PyTask;
 use crate::arrays;
 use crate::failure::OrRaise;
 use crate::numbers;
+use crate::threads;
 use crate::watch::watched;
 use esscher_core::numerics::statistics::Summary;
 use esscher_core::prompt::PromptLength;
@@ -184,7 +185,7 @@ impl PyGaussianTask {
         arrays::check_dimension("covariance", covariance.nrows())?;
         let query_covariance =
             query_covariance.map(|query| arrays::owned_matrix("query_covariance", query)).transpose()?;
-        let made = py.detach(|| -> esscher_core::Result<_> {
+        let made = threads::detached(py, || -> esscher_core::Result<_> {
             let mut law = LinearRegression::new(covariance.as_ref())?.with_noise(noise)?.with_prior(prior)?;
             if let Some(query) = &query_covariance {
                 law = law.with_query_covariance(query.as_ref())?;
@@ -232,7 +233,7 @@ impl PyGaussianTask {
 
     /// The task by its eigenvalues.
     fn spectral(&self, py: Python<'_>) -> PyResult<PySpectralTask> {
-        let (task, vectors) = py.detach(|| SpectralTask::new(&self.law)).or_raise()?;
+        let (task, vectors) = threads::detached(py, || SpectralTask::new(&self.law)).or_raise()?;
         PySpectralTask::of(task, Some(vectors))
     }
 
@@ -243,7 +244,7 @@ impl PyGaussianTask {
         prompt_length: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<PyLinearAttentionTraining> {
         let length = context_length(prompt_length)?;
-        let attention = py.detach(|| LinearAttention::new(&self.law, length)).or_raise()?;
+        let attention = threads::detached(py, || LinearAttention::new(&self.law, length)).or_raise()?;
         Ok(PyLinearAttentionTraining { attention })
     }
 
@@ -427,7 +428,7 @@ fn exact_risk(answer: &Bound<'_, PyDict>, value: f64) -> PyResult<()> {
 fn estimated_risk(answer: &Bound<'_, PyDict>, risk: Estimate) -> PyResult<()> {
     let class = match risk.accuracy {
         Accuracy::Exact { .. } => "exact",
-        Accuracy::QuasiMonteCarlo { .. } => "quasi-Monte-Carlo",
+        Accuracy::QuasiMonteCarlo { .. } => "quasi-monte-carlo",
         Accuracy::Sampled { .. } => "sampled",
     };
     answer.set_item("risk", risk.value)?;

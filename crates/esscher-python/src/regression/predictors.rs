@@ -4,6 +4,7 @@ use super::answers::{Attending, attending};
 use crate::arrays::{self, Reals};
 use crate::failure::{OrRaise, choice};
 use crate::numbers;
+use crate::threads;
 use esscher_core::numerics::Stream;
 use esscher_core::regression::tasks::PromptDraw;
 use esscher_core::regression::{AttentionKind, Block, RegressionHead, RegressionLayer};
@@ -267,7 +268,7 @@ impl PyRegressionLayer {
     /// The prediction from tokens (L, d + 1) and the covariates (d,) of a query.
     fn predict(&self, py: Python<'_>, tokens: &Bound<'_, PyAny>, query: &Bound<'_, PyAny>) -> PyResult<f64> {
         let prompt = self.prompt(tokens, query)?;
-        py.detach(|| self.layer.predict(&prompt)).or_raise()
+        threads::detached(py, || self.layer.predict(&prompt)).or_raise()
     }
 
     /// The prediction and its gradient in all parameters.
@@ -278,7 +279,8 @@ impl PyRegressionLayer {
         query: &Bound<'_, PyAny>,
     ) -> PyResult<(f64, Bound<'py, PyArray1<f64>>)> {
         let prompt = self.prompt(tokens, query)?;
-        let (prediction, gradient) = py.detach(|| self.layer.predict_with_gradient(&prompt)).or_raise()?;
+        let (prediction, gradient) =
+            threads::detached(py, || self.layer.predict_with_gradient(&prompt)).or_raise()?;
         Ok((prediction, arrays::vector(py, gradient)))
     }
 

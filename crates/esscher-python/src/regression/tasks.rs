@@ -4,6 +4,7 @@ use crate::arrays;
 use crate::failure::{Exceptions, OrRaise, choice};
 use crate::measures::measure_from;
 use crate::numbers;
+use crate::threads;
 use esscher_core::measure::Law;
 use esscher_core::numerics::{InstructionSet, Stream};
 use esscher_core::regression::tasks::{
@@ -50,7 +51,7 @@ impl Laws {
         make: impl FnOnce(Law, Law) -> esscher_core::Result<T> + Send,
     ) -> PyResult<PyTask> {
         let Laws { covariates, queries, exceptions } = self;
-        let made = py.detach(|| make(covariates, queries));
+        let made = threads::detached(py, || make(covariates, queries));
         Ok(PyTask::of(Arc::new(exceptions.or_raise(made)?), exceptions))
     }
 }
@@ -134,7 +135,7 @@ impl PyTask {
         let length = arrays::length(prompt_length)?.get() as usize;
         let mut stream = Stream::new(numbers::seed(seed)?, 0, 0).with_instruction_set(InstructionSet::best());
         let mut prompt = PromptDraw::new();
-        let drawn = py.detach(|| self.task.draw(length, &mut stream, &mut prompt));
+        let drawn = threads::detached(py, || self.task.draw(length, &mut stream, &mut prompt));
         self.exceptions.or_raise(drawn)?;
         // A law that could not draw leaves NaN.
         let mut entries = prompt.tokens().iter().chain(prompt.query());
