@@ -96,7 +96,7 @@ def test_a_head_of_block_form_has_the_risk_and_gradient_of_its_block():
         np.testing.assert_allclose(head.score[:3, :3], block.matrix, atol=1e-8)
         assert head.value[3] == pytest.approx(block.gain, abs=1e-8)
     sampled = task.risk(BLOCK.head(), 30)
-    assert sampled.accuracy == "quasi-Monte-Carlo"
+    assert sampled.accuracy == "quasi-monte-carlo"
     assert abs(sampled - task.risk(BLOCK, 30)) < 6 * sampled.error
 
 

@@ -224,7 +224,6 @@ def test_ctrl_c_stops_cleanly_and_the_same_call_goes_on(tmp_path: Path) -> None:
     program = textwrap.dedent("""
         import sys
         import esscher as es
-from esscher import _native
         try:
             es.run(sys.argv[1], out=sys.argv[2], name="slow", progress=False)
         except KeyboardInterrupt:

@@ -127,7 +127,8 @@ pub(crate) fn measure_from(what: &'static str, value: &Bound<'_, PyAny>) -> PyRe
     }
     let rows = Reals::read(what, value)?;
     arrays::check_dimension(what, rows.matrix()?.ncols())?;
-    let law = Empirical::from_tokens(rows.shape()[1], rows.entries()).or_raise()?;
+    let (dimension, entries) = (rows.shape()[1], rows.entries());
+    let law = threads::on_all(|| Empirical::from_tokens(dimension, entries)).or_raise()?;
     Ok((std::sync::Arc::new(law), Exceptions::default()))
 }
 
@@ -476,10 +477,11 @@ impl PyEmpirical {
     fn new(tokens: &Bound<'_, PyAny>, weights: Option<&Bound<'_, PyAny>>) -> PyResult<Family<Self>> {
         let rows = Reals::read("tokens", tokens)?;
         arrays::check_dimension("tokens", rows.matrix()?.ncols())?;
-        let mut empirical = Empirical::from_tokens(rows.shape()[1], rows.entries()).or_raise()?;
+        let (dimension, entries) = (rows.shape()[1], rows.entries());
+        let mut empirical = threads::on_all(|| Empirical::from_tokens(dimension, entries)).or_raise()?;
         let weights = weights.map(|weights| arrays::owned_vector("weights", weights)).transpose()?;
         if let Some(weights) = &weights {
-            empirical = empirical.with_weights(weights).or_raise()?;
+            empirical = threads::on_all(|| empirical.with_weights(weights)).or_raise()?;
         }
         let measure = PyMeasure::simple(empirical.clone());
         Ok(PyClassInitializer::from(measure).add_subclass(PyEmpirical { empirical, weights }))
