@@ -23,12 +23,11 @@ pub(crate) struct Reals<'py> {
 impl<'py> Reals<'py> {
     /// Reads anything with NumPy's array protocol: lists, float32, strided views, PyTorch tensors, JAX arrays.
     pub(crate) fn read(what: &'static str, value: &Bound<'py, PyAny>) -> PyResult<Self> {
-        if value.is_exact_instance_of::<PyUntypedArray>() {
-            if let Ok(array) = value.cast::<PyArrayDyn<f64>>() {
-                if is_plain(array) {
-                    return Ok(Reals { what, array: readonly(what, array)? });
-                }
-            }
+        if value.is_exact_instance_of::<PyUntypedArray>()
+            && let Ok(array) = value.cast::<PyArrayDyn<f64>>()
+            && is_plain(array)
+        {
+            return Ok(Reals { what, array: readonly(what, array)? });
         }
         let array = converted(what, value)?;
         let array = array.cast::<PyArrayDyn<f64>>()?;
