@@ -35,3 +35,5 @@ def _array(name: str, value: Any) -> Any:
         return np.asarray(value)
     except ValueError as error:
         raise ValueError(f"{name}: expected a number or an array of numbers: {error}") from None
+    except Exception as error:
+        raise TypeError(f"{name}: expected a number or an array of numbers: {error}") from error

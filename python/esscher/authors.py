@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from esscher import _native
 from esscher._native import RegressionLayer
 from esscher._progress import Progress, shown
+from esscher.flows import instruction_name
 from esscher.results import Results
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ def authors_experiment(
         "draws": draws,
         "test_prompts": test_prompts,
         "seed": seed,
-        "instructions": instruction_set,
+        "instructions": instruction_name(instruction_set),
     }
     with shown("training", progress) as report:
         found = _native.authors_experiment(wanted, report)

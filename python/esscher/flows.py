@@ -40,6 +40,8 @@ def wishes(
     for name, value in given.items():
         if not isinstance(value, Real | None):
             raise TypeError(f"{name}: expected a real number, found an object of type {type(value).__name__}")
+    if not isinstance(method, str | None):
+        raise TypeError(f"method: expected a text, found an object of type {type(method).__name__}")
     return {
         "end_time": end_time,
         "rows": rows,
@@ -48,6 +50,13 @@ def wishes(
         "largest": largest,
         "method": method,
     }
+
+
+def instruction_name(instruction_set: str | None) -> str | None:
+    """The name of an instruction set, or None for the best one."""
+    if not isinstance(instruction_set, str | None):
+        raise TypeError(f"instruction_set: expected a text, found an object of type {type(instruction_set).__name__}")
+    return instruction_set
 
 
 class Flow(Results):

@@ -33,7 +33,10 @@ class Results:
     """
 
     def __init__(self, columns: Mapping[str, Any], *, title: str = "", notes: Sequence[str] = ()) -> None:
-        self._columns: dict[str, NDArray[Any]] = {name: _column(values) for name, values in columns.items()}
+        self._columns: dict[str, NDArray[Any]] = {str(name): _column(values) for name, values in columns.items()}
+        for name, values in self._columns.items():
+            if values.ndim != 1:
+                raise ValueError(f"column {name!r}: expected one axis, found shape {values.shape}")
         sizes = {name: len(values) for name, values in self._columns.items()}
         if len(set(sizes.values())) > 1:
             raise ValueError(f"columns of different lengths: {sizes}")

@@ -247,7 +247,9 @@ def reproduce(
     ``only`` names claims (see ``catalogue("claims")``); ``full`` is the paper's scale, hours instead of minutes. An
     interrupted reproduction goes on where it was, and a finished claim is never computed again.
     """
-    names = [only] if isinstance(only, str) else list(only or ())
+    if only is not None and (not isinstance(only, Sequence) or not all(isinstance(name, str) for name in only)):
+        raise TypeError(f"only: expected names of claims, found {only!r}")
+    names = [] if only is None else [only] if isinstance(only, str) else list(only)
     with shown("reproduce", progress) as report:
         page, findings = _native.reproduce(
             only=names,

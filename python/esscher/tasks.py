@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -16,7 +17,7 @@ from esscher import _native
 from esscher._native import Block, DescentState, Measure, RegressionHead, RegressionLayer
 from esscher._progress import Progress, shown
 from esscher.estimate import Estimate
-from esscher.flows import Attention
+from esscher.flows import Attention, instruction_name
 from esscher.results import Results
 
 if TYPE_CHECKING:
@@ -168,8 +169,9 @@ class Task:
             found = _native.simulate_risk(
                 self._native, predictor, prompt_length, attention, prompts, gradient, seed, instruction_set, report
             )
+        error = found["standard_error"]  # unknown where squares overflow
         return SimulatedRisk(
-            risk=Estimate(found["risk"], "sampled", found["standard_error"]),
+            risk=Estimate(found["risk"], "sampled", np.nan if error is None else error),
             prompts=found["prompts"],
             gradient=found.get("gradient"),
             gradient_standard_error=found.get("gradient_standard_error"),
@@ -226,7 +228,7 @@ class Task:
             "smoothing": smoothing,
             "record": _recorded(record, steps),
             "seed": seed,
-            "instructions": instruction_set,
+            "instructions": instruction_name(instruction_set),
         }
         with shown("descent", progress) as report:
             found = _native.descend(self._native, predictor, prompt_length, attention, manner, state, report)
@@ -254,6 +256,9 @@ class Task:
         >>> bool(found["risk"][0] < found["risk"][2:].min())                     # the posterior mean
         True
         """
+        for name, value in (("ridge", ridge), ("gradient_step", gradient_step), ("neighbours", neighbours)):
+            if isinstance(value, bool) or not isinstance(value, Real | None):
+                raise TypeError(f"{name}: expected a number, found an object of type {type(value).__name__}")
         wanted: list[tuple[str, str, float]] = []
         if ridge is not None:
             wanted.append((f"ridge, λ = {ridge:g}", "ridge", ridge))

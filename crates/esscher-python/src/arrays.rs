@@ -7,9 +7,9 @@ use esscher_core::{Mat, MatRef};
 use numpy::{
     PyArray1, PyArrayDyn, PyArrayMethods, PyReadonlyArrayDyn, PyUntypedArray, PyUntypedArrayMethods,
 };
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyMemoryError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyFloat, PyInt};
+use pyo3::types::{PyFloat, PyInt};
 
 /// Matrices of this many rows and columns are 512 MB; larger tokens are refused at the door.
 pub(crate) const LARGEST_DIMENSION: usize = 8192;
@@ -104,6 +104,8 @@ fn converted<'py>(what: &str, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, 
         let message = format!("{what}: expected an array of real numbers: {}", error.value(py));
         if error.is_instance_of::<PyValueError>(py) {
             PyValueError::new_err(message)
+        } else if error.is_instance_of::<PyMemoryError>(py) {
+            PyMemoryError::new_err(format!("{what}: more numbers than there is memory for"))
         } else if error.is_instance_of::<pyo3::exceptions::PyException>(py) {
             PyTypeError::new_err(message)
         } else {
@@ -125,7 +127,13 @@ fn converted<'py>(what: &str, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, 
         let message = format!("{what}: some entries are masked: fill them or leave them out");
         return Err(PyValueError::new_err(message));
     }
-    numpy.call_method1("require", (array, "float64", ["C_CONTIGUOUS", "ALIGNED"]))
+    numpy.call_method1("require", (array, "float64", ["C_CONTIGUOUS", "ALIGNED"])).map_err(|error| {
+        if error.is_instance_of::<PyMemoryError>(py) {
+            PyMemoryError::new_err(format!("{what}: more numbers than there is memory for a copy of"))
+        } else {
+            error
+        }
+    })
 }
 
 /// Whole numbers of tokens: a number, or a list or array of them; `1e6` is one.
@@ -133,7 +141,11 @@ pub(crate) fn lengths(value: &Bound<'_, PyAny>) -> PyResult<Vec<PromptLength>> {
     if value.is_instance_of::<PyInt>() || value.is_instance_of::<PyFloat>() {
         return Ok(vec![length(value)?]);
     }
-    let array = value.py().import("numpy")?.call_method1("asarray", (value,))?;
+    let array = value
+        .py()
+        .import("numpy")?
+        .call_method1("asarray", (value,))
+        .map_err(|_| numbers::wrong_type("lengths", "a whole number or an array of them", value))?;
     let axes: usize = array.getattr("ndim")?.extract()?;
     match axes {
         0 => Ok(vec![length(&array.call_method0("item")?)?]),
@@ -144,8 +156,8 @@ pub(crate) fn lengths(value: &Bound<'_, PyAny>) -> PyResult<Vec<PromptLength>> {
 
 /// One prompt length.
 pub(crate) fn length(value: &Bound<'_, PyAny>) -> PyResult<PromptLength> {
-    if value.is_instance_of::<PyBool>() {
-        return Err(PyTypeError::new_err("prompt length: expected a whole number, found a bool"));
+    if numbers::is_truth(value) {
+        return Err(numbers::wrong_type("prompt length", "a whole number", value));
     }
     let number = match value.extract::<f64>() {
         Ok(number) => number,

@@ -3,6 +3,7 @@
 use crate::arrays::{self, Reals};
 use crate::failure::{Exceptions, OrRaise, choice, room_for};
 use crate::measures::PyMeasure;
+use crate::numbers;
 use crate::threads;
 use esscher_core::MatRef;
 use esscher_core::attention::{Attention, Gradient, Heads, Linear, Moment, Projections, Scaling, Softmax};
@@ -175,7 +176,7 @@ fn scaling(value: Option<&Bound<'_, PyAny>>) -> PyResult<Scaling> {
                 name.to_str()?,
                 &[("inverse-root-dimension", Scaling::InverseRootDimension)],
             ),
-            Err(_) => value.extract().map(Scaling::Factor),
+            Err(_) => numbers::real("scaling", value).map(Scaling::Factor),
         },
     }
 }
@@ -362,7 +363,11 @@ pub(crate) struct PyHeads {
 #[pymethods]
 impl PyHeads {
     #[new]
-    fn new(heads: Vec<Py<PyAttention>>) -> PyResult<Self> {
+    fn new(heads: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let heads = numbers::list("heads", heads, |head| match head.cast::<PyAttention>() {
+            Ok(head) => Ok(head.clone().unbind()),
+            Err(_) => Err(numbers::wrong_type("heads", "attention heads", head)),
+        })?;
         let sum = Heads::new(heads.iter().map(|head| head.get().attention.clone()).collect()).or_raise()?;
         Ok(PyHeads { heads: sum, parts: heads })
     }

@@ -395,7 +395,8 @@ impl PyGaussian {
     /// N(0, I) in this dimension.
     #[staticmethod]
     fn standard(py: Python<'_>, dimension: &Bound<'_, PyAny>) -> PyResult<Py<Self>> {
-        PyGaussian::wrap(py, &Gaussian::standard(arrays::dimension(dimension)?).or_raise()?)
+        let dimension = arrays::dimension(dimension)?;
+        PyGaussian::wrap(py, &threads::detached(py, || Gaussian::standard(dimension)).or_raise()?)
     }
 
     /// N(0, G).
@@ -424,9 +425,10 @@ impl PyMixture {
     #[pyo3(signature = (components, weights = None))]
     fn new(
         py: Python<'_>,
-        components: Vec<PyRef<'_, PyMeasure>>,
+        components: &Bound<'_, PyAny>,
         weights: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Family<Self>> {
+        let components = measures("components", components)?;
         let given = match weights {
             Some(weights) => arrays::owned_vector("weights", weights)?,
             None => vec![1.0; components.len()],
@@ -449,6 +451,14 @@ impl PyMixture {
     fn weights<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
         arrays::vector(py, self.weights.clone())
     }
+}
+
+/// A list of measures.
+fn measures<'py>(what: &str, value: &Bound<'py, PyAny>) -> PyResult<Vec<PyRef<'py, PyMeasure>>> {
+    numbers::list(what, value, |measure| match measure.cast::<PyMeasure>() {
+        Ok(measure) => Ok(measure.borrow()),
+        Err(_) => Err(numbers::wrong_type(what, "measures", measure)),
+    })
 }
 
 /// The measures that a measure is made of, as a tuple.
@@ -599,7 +609,8 @@ pub(crate) struct PyProduct;
 #[pymethods]
 impl PyProduct {
     #[new]
-    fn new(py: Python<'_>, factors: Vec<PyRef<'_, PyMeasure>>) -> PyResult<Family<Self>> {
+    fn new(py: Python<'_>, factors: &Bound<'_, PyAny>) -> PyResult<Family<Self>> {
+        let factors = measures("factors", factors)?;
         let total = factors.iter().map(|factor| factor.law.dimension()).sum();
         arrays::check_dimension("factors", total)?;
         let law = Product::new(factors.iter().map(|factor| factor.law.clone()).collect()).or_raise()?;

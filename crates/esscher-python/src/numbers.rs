@@ -2,7 +2,7 @@
 
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyBool;
+use pyo3::types::{PyBool, PyString};
 use std::ops::RangeInclusive;
 
 /// A real number; whether it makes sense is for the library to say.
@@ -15,9 +15,35 @@ pub(crate) fn real(what: &str, value: &Bound<'_, PyAny>) -> PyResult<f64> {
     })
 }
 
+/// Whether a value is a truth, Python's or NumPy's.
+pub(crate) fn is_truth(value: &Bound<'_, PyAny>) -> bool {
+    value.is_instance_of::<PyBool>()
+        || value.get_type().name().is_ok_and(|name| matches!(name.to_str(), Ok("bool" | "bool_")))
+}
+
+/// Elements of a list: their number is looked at before there is room for them.
+const LONGEST_LIST: usize = 1_000_000;
+
+/// The elements of a list or tuple.
+pub(crate) fn list<'py, T>(
+    what: &str,
+    value: &Bound<'py, PyAny>,
+    read: impl Fn(&Bound<'py, PyAny>) -> PyResult<T>,
+) -> PyResult<Vec<T>> {
+    if value.is_instance_of::<PyString>() {
+        return Err(wrong_type(what, "a list", value));
+    }
+    let length = value.len().map_err(|_| wrong_type(what, "a list", value))?;
+    if length > LONGEST_LIST {
+        let message = format!("{what}: a list of {length}, at most {LONGEST_LIST} are supported");
+        return Err(PyValueError::new_err(message));
+    }
+    value.try_iter().map_err(|_| wrong_type(what, "a list", value))?.map(|item| read(&item?)).collect()
+}
+
 /// A whole number in a range; `1e6` is one.
 pub(crate) fn whole(what: &str, value: &Bound<'_, PyAny>, range: RangeInclusive<u64>) -> PyResult<u64> {
-    if value.is_instance_of::<PyBool>() {
+    if is_truth(value) {
         return Err(wrong_type(what, "a whole number", value));
     }
     let found = match (value.extract::<u64>(), value.extract::<f64>()) {
@@ -45,7 +71,8 @@ pub(crate) fn seed(value: &Bound<'_, PyAny>) -> PyResult<u64> {
     whole("seed", value, 0..=u64::MAX)
 }
 
-fn wrong_type(what: &str, expected: &str, value: &Bound<'_, PyAny>) -> PyErr {
+/// A TypeError that names what was found.
+pub(crate) fn wrong_type(what: &str, expected: &str, value: &Bound<'_, PyAny>) -> PyErr {
     let found = value.get_type().name().map_or_else(|_| "unknown".to_string(), |name| name.to_string());
     PyTypeError::new_err(format!("{what}: expected {expected}, found an object of type {found}"))
 }

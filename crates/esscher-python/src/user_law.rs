@@ -27,6 +27,9 @@ use std::sync::Arc;
 #[pyclass(name = "Custom", module = "esscher", extends = PyMeasure, frozen)]
 pub(crate) struct PyCustom;
 
+/// The name of the function that draws tokens.
+const SAMPLER: &str = "sampler";
+
 /// A function of the user's, and where its exceptions wait.
 #[derive(Clone)]
 struct UserFunction {
@@ -63,7 +66,7 @@ impl UserFunction {
             match answer {
                 Ok(answer) => Some(answer),
                 // math.exp(1000) raises OverflowError: the function says that it does not exist there.
-                Err(error) if error.is_instance_of::<PyArithmeticError>(py) => None,
+                Err(error) if self.name != SAMPLER && error.is_instance_of::<PyArithmeticError>(py) => None,
                 Err(error) => {
                     self.exceptions.keep(error);
                     None
@@ -130,7 +133,7 @@ impl PyCustom {
             });
         }
         if let Some(sampler) = sampler {
-            let sampler = UserFunction::new("sampler", sampler, &exceptions)?;
+            let sampler = UserFunction::new(SAMPLER, sampler, &exceptions)?;
             custom = custom.with_sampler(move |tilt, stream, tokens| {
                 let count = tokens.len() / tilt.len();
                 let seed = (u64::from(stream.bits()) << 32) | u64::from(stream.bits());

@@ -96,6 +96,9 @@ pub(crate) fn response<'py>(
                     at.second_slope,
                     at.spread_slope,
                 ];
+                if values.iter().any(|value| !value.is_finite()) {
+                    return Err(esscher_core::Error::Overflow { what: "the response to a score" });
+                }
                 columns.iter_mut().zip(values).for_each(|(column, value)| column.push(value));
                 Ok(())
             })

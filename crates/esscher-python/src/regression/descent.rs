@@ -143,9 +143,10 @@ impl PyDescentState {
         first_moment: &Bound<'_, PyAny>,
         second_moment: &Bound<'_, PyAny>,
         smoothed_loss: Option<f64>,
-        rows: Vec<Row<'_>>,
+        rows: &Bound<'_, PyAny>,
     ) -> PyResult<Self> {
         let parameters = arrays::owned_vector("parameters", parameters)?;
+        let rows: Vec<Row<'_>> = numbers::list("rows", rows, |row| row.extract())?;
         let mut read = Vec::with_capacity(rows.len());
         for (step, smoothed_loss, balance, row) in rows {
             let row = arrays::owned_vector("rows", &row)?;
@@ -155,12 +156,18 @@ impl PyDescentState {
             }
             read.push(DescentRow { step, smoothed_loss, balance, parameters: row });
         }
+        let second_moment = arrays::owned_vector("second_moment", second_moment)?;
+        if let Some(&value) = second_moment.iter().find(|value| **value < 0.0) {
+            let error =
+                Error::OutOfRange { what: "second_moment", value, expected: "mean squares, at least 0" };
+            return Err(error).or_raise();
+        }
         Ok(PyDescentState {
             state: DescentState {
                 step: numbers::count("step", step, 0)?,
                 parameters,
                 first_moment: arrays::owned_vector("first_moment", first_moment)?,
-                second_moment: arrays::owned_vector("second_moment", second_moment)?,
+                second_moment,
                 smoothed_loss,
                 rows: read,
             },

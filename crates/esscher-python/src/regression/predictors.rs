@@ -177,7 +177,11 @@ impl PyRegressionLayer {
 impl PyRegressionLayer {
     #[new]
     #[pyo3(signature = (heads, *, attention = "softmax"))]
-    fn new(heads: Vec<PyRef<'_, PyRegressionHead>>, attention: &str) -> PyResult<Self> {
+    fn new(heads: &Bound<'_, PyAny>, attention: &str) -> PyResult<Self> {
+        let heads = numbers::list("heads", heads, |head| match head.cast::<PyRegressionHead>() {
+            Ok(head) => Ok(head.borrow()),
+            Err(_) => Err(numbers::wrong_type("heads", "regression heads", head)),
+        })?;
         let heads: Vec<RegressionHead> = heads.iter().map(|head| head.head.clone()).collect();
         let kind = choice("attention", attention, &KINDS)?;
         let layer = RegressionLayer::heads(kind, &heads).or_raise()?;

@@ -36,11 +36,19 @@ struct Laws {
 
 impl Laws {
     fn read(covariates: &Bound<'_, PyAny>, queries: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
-        let (covariates, mine) = measure_from("covariates", covariates)?;
+        Laws::named(["covariates", "queries"], covariates, queries)
+    }
+
+    fn named(
+        [first, second]: [&'static str; 2],
+        covariates: &Bound<'_, PyAny>,
+        queries: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        let (covariates, mine) = measure_from(first, covariates)?;
         let Some(queries) = queries else {
             return Ok(Laws { queries: covariates.clone(), covariates, exceptions: mine });
         };
-        let (queries, theirs) = measure_from("queries", queries)?;
+        let (queries, theirs) = measure_from(second, queries)?;
         Ok(Laws { covariates, queries, exceptions: Exceptions::joined([&mine, &theirs]) })
     }
 
@@ -115,7 +123,7 @@ impl PyTask {
         query_noise: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<PyTask> {
         let make = |noise, query| ClassificationTask::with_queries(separation, noise, query);
-        Laws::read(noise, query_noise)?.task(py, make)
+        Laws::named(["noise", "query_noise"], noise, query_noise)?.task(py, make)
     }
 
     #[getter]
