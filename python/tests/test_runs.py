@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -12,24 +11,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from specifications import THIRTEEN_UNITS
 
 import esscher as es
 from esscher import _native
 
 ROOT = Path(__file__).parents[2]
-
-SLOW = """
-kind = "path"
-seed = 7
-prompts = 12
-lengths = { from = 10, to = 1e7, per_decade = 1 }
-queries = [[1.0, 0.0], [0.6, -0.8]]
-
-[[law]]
-name = "signs"
-family = "rademacher"
-dimension = 2
-"""
 
 
 def identity(folder: Path) -> tuple[bytes, bytes]:
@@ -70,11 +57,7 @@ def test_the_result_is_that_of_the_parquet_file(tmp_path: Path) -> None:
             np.testing.assert_array_equal(run.result[name], expected)
 
 
-def test_the_bytes_are_those_of_the_command_line(tmp_path: Path) -> None:
-    target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
-    binary = Path(os.environ.get("ESSCHER", target / "release" / "esscher"))
-    if not binary.is_file():
-        pytest.skip(f"no binary at {binary}: cargo build --release makes it")
+def test_the_bytes_are_those_of_the_command_line(tmp_path: Path, binary: Path) -> None:
     (tmp_path / "mine.toml").write_text(es.example("path"))
     command = [binary, "run", tmp_path / "mine.toml", "--out", tmp_path / "command", "--seed", "5", "--quiet"]
     subprocess.run(command, check=True, capture_output=True)
@@ -215,7 +198,7 @@ def test_the_catalogue_names_everything() -> None:
 
 def test_progress_goes_from_nothing_to_everything(tmp_path: Path) -> None:
     seen: list[float] = []
-    es.run(SLOW.replace("1e7", "1e6"), out=tmp_path, progress=seen.append)
+    es.run(THIRTEEN_UNITS.replace("1e7", "1e6"), out=tmp_path, progress=seen.append)
     assert seen == sorted(seen)
     assert all(0 <= part <= 1 for part in seen)
 
@@ -229,7 +212,9 @@ def test_ctrl_c_stops_cleanly_and_the_same_call_goes_on(tmp_path: Path) -> None:
         except KeyboardInterrupt:
             sys.exit(77)
     """)
-    child = subprocess.Popen([sys.executable, "-c", program, SLOW, str(tmp_path)], stderr=subprocess.PIPE, text=True)
+    child = subprocess.Popen(
+        [sys.executable, "-c", program, THIRTEEN_UNITS, str(tmp_path)], stderr=subprocess.PIPE, text=True
+    )
     shards = tmp_path / "slow" / "shards"
     wait_for(lambda: shards.is_dir() and len(list(shards.glob("0*.parquet"))) >= 2, child)
     began = time.monotonic()
@@ -239,9 +224,9 @@ def test_ctrl_c_stops_cleanly_and_the_same_call_goes_on(tmp_path: Path) -> None:
     done = len(list(shards.glob("0*.parquet")))
     assert 2 <= done < 13
     assert not (tmp_path / "slow" / "result.parquet").exists()
-    run = es.run(SLOW, out=tmp_path, name="slow")
+    run = es.run(THIRTEEN_UNITS, out=tmp_path, name="slow")
     assert [session["units"] for session in run.provenance["sessions"]] == [done, 13 - done]
-    assert identity(run.folder) == identity(es.run(SLOW, out=tmp_path, name="undisturbed").folder)
+    assert identity(run.folder) == identity(es.run(THIRTEEN_UNITS, out=tmp_path, name="undisturbed").folder)
 
 
 def test_importing_the_package_imports_no_cluster() -> None:

@@ -14,16 +14,6 @@ ROOT = Path(__file__).parents[2]
 SCRIPT = ROOT / "docs" / "slurm" / "esscher-array.sh"
 
 
-def _binary() -> Path:
-    """The binary of this repository: the named one, or one that was built here."""
-    named = os.environ.get("ESSCHER")
-    target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
-    binary = Path(named) if named else target / "release" / "esscher"
-    if not binary.is_file():
-        pytest.skip(f"no binary at {binary}: cargo build --release makes it")
-    return binary
-
-
 def _task(binary: Path, folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("SLURM_")}
     environment |= {"ESSCHER": str(binary), **variables}
@@ -33,8 +23,9 @@ def _task(binary: Path, folder: Path, **variables: str) -> subprocess.CompletedP
 
 # Arrays that begin anywhere.
 @pytest.mark.parametrize("first", [0, 5])
-def test_an_array_of_three_tasks_merges_into_the_bytes_of_a_single_run(tmp_path: Path, first: int) -> None:
-    binary = _binary()
+def test_an_array_of_three_tasks_merges_into_the_bytes_of_a_single_run(
+    binary: Path, tmp_path: Path, first: int
+) -> None:
     (tmp_path / "experiment.toml").write_text(es.example("path"))
     for task in (2, 0, 1):
         identity = {"ID": first + task, "MIN": first, "COUNT": 3}
