@@ -8,10 +8,12 @@
 #![allow(clippy::needless_range_loop, reason = "loops over lanes read and write several arrays")]
 #![allow(clippy::excessive_precision, reason = "coefficients stand as they were computed")]
 
+mod exponentials;
 mod functions;
 mod normals;
 mod register;
 
+pub use exponentials::{exponentials_f32, exponentials_f64};
 pub(crate) use functions::{Real, exp};
 pub(crate) use normals::{NORMALS_PER_CALL, normals};
 pub(crate) use register::Register;

@@ -1,0 +1,64 @@
+//! Mechanisms as linear dynamical systems: h_i = Λ_i h_{i−1} + B_i u_i, y_i = C_i h_i + D_i u_i, h_{−1} = 0 (key `sieber2024`).
+//!
+//! A realisation depends on queries, keys and gates, which are functions of the tokens, and is linear in the input port.
+//! [`simulate`] runs any realisation; its outputs must be those of the mechanism.
+
+use crate::mechanism::Given;
+
+/// Λ_i.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Transition {
+    /// The diagonal, one number per state.
+    Diagonal(Vec<f64>),
+    /// All N × N numbers, row by row.
+    Dense(Vec<f64>),
+}
+
+/// The system at one token: N states, d_in inputs, d_out outputs; matrices row by row.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SystemStep {
+    /// Λ_i, N × N.
+    pub transition: Transition,
+    /// B_i, N × d_in.
+    pub input: Vec<f64>,
+    /// C_i, d_out × N.
+    pub readout: Vec<f64>,
+    /// D_i, d_out × d_in; empty for none.
+    pub feedthrough: Vec<f64>,
+}
+
+/// A mechanism that is a linear dynamical system in one of its ports.
+pub trait DynamicalSystem {
+    /// The token port that is the input u; the others decide the matrices.
+    fn input_port(&self) -> usize;
+    /// How many states, N.
+    fn states(&self) -> usize;
+    /// The system at every token, from the empty state.
+    fn realise(&self, given: &Given<'_, f64>) -> Vec<SystemStep>;
+}
+
+/// Outputs of a system on these inputs (`rows` of width d_in), row by row.
+pub fn simulate(steps: &[SystemStep], states: usize, inputs: &[f64]) -> Vec<f64> {
+    let width = inputs.len() / steps.len().max(1);
+    let times = |matrix: &[f64], vector: &[f64]| -> Vec<f64> {
+        matrix
+            .chunks_exact(vector.len())
+            .map(|row| row.iter().zip(vector).map(|(a, b)| a * b).sum())
+            .collect()
+    };
+    let mut state = vec![0.0; states];
+    let mut outputs = Vec::new();
+    for (step, input) in steps.iter().zip(inputs.chunks_exact(width.max(1))) {
+        state = match &step.transition {
+            Transition::Diagonal(diagonal) => diagonal.iter().zip(&state).map(|(a, b)| a * b).collect(),
+            Transition::Dense(matrix) => times(matrix, &state),
+        };
+        state.iter_mut().zip(times(&step.input, input)).for_each(|(h, b)| *h += b);
+        let mut output = times(&step.readout, &state);
+        if !step.feedthrough.is_empty() {
+            output.iter_mut().zip(times(&step.feedthrough, input)).for_each(|(y, d)| *y += d);
+        }
+        outputs.append(&mut output);
+    }
+    outputs
+}

@@ -1,0 +1,4 @@
+//! Arithmetic that several mechanisms share, each with its backward pass.
+
+pub(crate) mod gated_sum;
+pub mod matrix;

@@ -1,0 +1,18 @@
+//! Softmax attention and its linear relatives: one interface, three forms that agree.
+//!
+//! Every mechanism is a folder with the same files: `reference` transcribes the definition, `recurrent` is the state with
+//! its step, `chunked` the fast form with its hand-written backward pass. [`mechanism`] says what they have in common,
+//! [`agreement`] is the law that all of them are held to, [`batch`] runs them over heads and packed or padded sequences.
+
+pub mod agreement;
+pub mod batch;
+pub mod dynamical_system;
+mod error;
+pub mod gated_linear_attention;
+pub mod kernels;
+pub mod mechanism;
+mod number;
+pub mod traced;
+
+pub use error::{Error, Result};
+pub use number::{Number, Real};
