@@ -9,7 +9,7 @@ const LENGTHS: &[(usize, &[usize])] =
     &[(1, &[]), (2, &[1]), (7, &[3]), (37, &[5, 20]), (64, &[32]), (65, &[1, 64]), (131, &[66, 67])];
 
 /// All forms agree at odd lengths, with all sizes of gates, whole and split; and so does the dynamical system, if there is one.
-pub fn check_all(mechanism: &dyn Mechanism) {
+pub(crate) fn check_all(mechanism: &dyn Mechanism) {
     for gates in Gates::ALL {
         for (seed, &(length, splits)) in LENGTHS.iter().enumerate() {
             if let Err(disagreement) = check_agreement(mechanism, length, gates, splits, seed as u64) {
