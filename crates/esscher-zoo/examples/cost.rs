@@ -4,7 +4,7 @@
 
 use esscher_zoo::agreement::{Drawn, Gates};
 use esscher_zoo::catalogue::{Cost, Entry, Sizes, catalogue, find};
-use esscher_zoo::mechanism::{Chunked, Definition, Given, Gradient, Mechanism, State};
+use esscher_zoo::mechanism::{Given, Gradient, Mechanism, State};
 use std::time::Instant;
 
 const WIDTH: usize = 64;
