@@ -9,10 +9,13 @@ pub mod batch;
 pub mod catalogue;
 pub mod dynamical_system;
 mod error;
+pub mod feature_maps;
 pub mod gated_linear_attention;
 pub mod kernels;
+pub mod linear_attention;
 pub mod mechanism;
 mod number;
+pub mod softmax;
 pub mod traced;
 
 pub use error::{Error, Result};
