@@ -12,6 +12,7 @@ pub mod gated_linear_attention;
 pub mod kernels;
 pub mod mechanism;
 mod number;
+pub mod ssd;
 pub mod traced;
 
 pub use error::{Error, Result};
