@@ -11,6 +11,8 @@ mod error;
 pub mod gated_linear_attention;
 pub mod kernels;
 pub mod mechanism;
+pub mod mlstm;
+pub mod normalized_attention;
 mod number;
 pub mod ssd;
 pub mod traced;
