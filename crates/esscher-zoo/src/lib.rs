@@ -14,8 +14,11 @@ pub mod gated_linear_attention;
 pub mod kernels;
 pub mod linear_attention;
 pub mod mechanism;
+pub mod mlstm;
+pub mod normalized_attention;
 mod number;
 pub mod softmax;
+pub mod ssd;
 pub mod traced;
 
 pub use error::{Error, Result};

@@ -3,3 +3,4 @@
 pub(crate) mod gated_sum;
 pub(crate) mod linear_sum;
 pub mod matrix;
+pub(crate) mod scalar_gated_sum;
