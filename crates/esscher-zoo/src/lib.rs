@@ -12,6 +12,8 @@ pub mod gated_linear_attention;
 pub mod kernels;
 pub mod mechanism;
 mod number;
+pub mod quasi_lstm;
+pub mod s6;
 pub mod traced;
 
 pub use error::{Error, Result};
