@@ -472,11 +472,6 @@ pub(crate) fn add<T: Real>(to: &mut [T], from: &[T]) {
     to.iter_mut().zip(from).for_each(|(x, &y)| *x += y);
 }
 
-fn add_scaled<T: Real>(to: &mut [T], factor: T, from: &[T]) {
-fn add_to<T: Real>(to: &mut [T], left: &[T], right: &[T]) {
-    to.iter_mut().zip(left).zip(right).for_each(|((x, &y), &z)| *x = y + z);
-}
-
 pub(crate) fn add_scaled<T: Real>(to: &mut [T], factor: T, from: &[T]) {
     to.iter_mut().zip(from).for_each(|(x, &y)| *x += factor * y);
 }
