@@ -11,6 +11,7 @@ mod error;
 pub mod gated_linear_attention;
 pub mod kernels;
 pub mod mechanism;
+pub mod metala;
 pub mod mlstm;
 pub mod normalized_attention;
 mod number;
