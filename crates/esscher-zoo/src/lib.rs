@@ -14,6 +14,7 @@ pub mod gated_linear_attention;
 pub mod kernels;
 pub mod linear_attention;
 pub mod mechanism;
+pub mod metala;
 pub mod mlstm;
 pub mod normalized_attention;
 mod number;
