@@ -13,6 +13,8 @@ pub mod kernels;
 pub mod mechanism;
 mod number;
 pub mod quasi_lstm;
+pub mod rg_lru;
+pub mod s4;
 pub mod s6;
 pub mod traced;
 
