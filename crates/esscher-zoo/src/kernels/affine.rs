@@ -1,16 +1,39 @@
-//! u = Wx + b, which several maps begin with, and its derivative.
+//! u = Wx + b of one vector, and its derivative; W row by row.
 
 use crate::number::{Number, Real};
 
-/// Writes Wx + b; W row by row.
-pub(super) fn apply<N: Number>(weight: &[N], bias: &[N], input: &[N], output: &mut [N]) {
-    for ((output, row), &bias) in output.iter_mut().zip(weight.chunks_exact(input.len())).zip(bias) {
-        *output = row.iter().zip(input).fold(bias, |sum, (&w, &x)| sum + w * x);
+/// Adds Wx to `output`.
+pub(crate) fn add_linear<N: Number>(weight: &[N], input: &[N], output: &mut [N]) {
+    for (output, row) in output.iter_mut().zip(weight.chunks_exact(input.len())) {
+        *output = row.iter().zip(input).fold(*output, |sum, (&w, &x)| sum + w * x);
+    }
+}
+
+/// Writes Wx + b.
+pub(crate) fn apply<N: Number>(weight: &[N], bias: &[N], input: &[N], output: &mut [N]) {
+    output.copy_from_slice(bias);
+    add_linear(weight, input, output);
+}
+
+/// Adds du xᵀ and Wᵀ du to the derivatives in W and x.
+pub(crate) fn linear_backward<T: Real>(
+    weight: &[T],
+    input: &[T],
+    output_slopes: &[T],
+    weight_slopes: &mut [T],
+    input_slopes: &mut [T],
+) {
+    let width = input.len();
+    for ((row, row_slopes), &slope) in
+        weight.chunks_exact(width).zip(weight_slopes.chunks_exact_mut(width)).zip(output_slopes)
+    {
+        row_slopes.iter_mut().zip(input).for_each(|(to, &x)| *to += slope * x);
+        input_slopes.iter_mut().zip(row).for_each(|(to, &w)| *to += slope * w);
     }
 }
 
 /// Adds du xᵀ, du and Wᵀ du to the derivatives in W, b and x.
-pub(super) fn backward<T: Real>(
+pub(crate) fn backward<T: Real>(
     weight: &[T],
     input: &[T],
     output_slopes: &[T],
@@ -18,20 +41,6 @@ pub(super) fn backward<T: Real>(
     bias_slopes: &mut [T],
     input_slopes: &mut [T],
 ) {
-    let width = input.len();
-    for (index, &slope) in output_slopes.iter().enumerate() {
-        bias_slopes[index] += slope;
-        let row = index * width..(index + 1) * width;
-        for (((weight_slope, input_slope), &w), &x) in
-            weight_slopes[row.clone()].iter_mut().zip(input_slopes.iter_mut()).zip(&weight[row]).zip(input)
-        {
-            *weight_slope += slope * x;
-            *input_slope += slope * w;
-        }
-    }
-}
-
-/// The matrix with ones on the diagonal, row by row.
-pub(super) fn identity(rows: usize, columns: usize) -> Vec<f64> {
-    (0..rows * columns).map(|index| if index / columns == index % columns { 1.0 } else { 0.0 }).collect()
+    bias_slopes.iter_mut().zip(output_slopes).for_each(|(to, &slope)| *to += slope);
+    linear_backward(weight, input, output_slopes, weight_slopes, input_slopes);
 }

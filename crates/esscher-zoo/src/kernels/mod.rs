@@ -1,5 +1,6 @@
 //! Arithmetic that several mechanisms share, each with its backward pass.
 
+pub(crate) mod affine;
 pub(crate) mod gated_sum;
 pub(crate) mod linear_sum;
 pub mod matrix;
