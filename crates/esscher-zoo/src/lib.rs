@@ -7,6 +7,7 @@
 pub mod agreement;
 pub mod batch;
 pub mod catalogue;
+pub mod delta_rule;
 pub mod dynamical_system;
 mod error;
 pub mod feature_maps;
