@@ -16,6 +16,8 @@ pub mod quasi_lstm;
 pub mod rg_lru;
 pub mod s4;
 pub mod s6;
+pub mod selective_rope;
+pub mod swax;
 pub mod traced;
 
 pub use error::{Error, Result};
