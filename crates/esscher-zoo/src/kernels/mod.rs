@@ -1,5 +1,6 @@
 //! Arithmetic that several mechanisms share, each with its backward pass.
 
+pub(crate) mod circular;
 pub(crate) mod diagonal_scan;
 pub(crate) mod gated_sum;
 pub(crate) mod logistic;
