@@ -12,7 +12,10 @@ pub mod gated_linear_attention;
 pub mod kernels;
 pub mod mechanism;
 mod number;
+pub mod tasks;
 pub mod traced;
+#[cfg(feature = "training")]
+pub mod training;
 
 pub use error::{Error, Result};
 pub use number::{Number, Real};
