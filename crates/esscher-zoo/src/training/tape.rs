@@ -109,7 +109,7 @@ impl Tape {
             .map(|leaf| match leaf.grad_remove(&mut gradients) {
                 Some(slope) => slope
                     .into_data()
-                    .into_vec::<f32>()
+                    .try_into_vec::<f32>()
                     .unwrap_or_else(|_| unreachable!("all tensors here are f32")),
                 None => vec![0.0; numbers(leaf).len()],
             })
