@@ -8,11 +8,14 @@ pub mod agreement;
 pub mod batch;
 pub mod dynamical_system;
 mod error;
+pub mod feature_maps;
 pub mod gated_linear_attention;
 pub mod kernels;
+pub mod linear_attention;
 pub mod mechanism;
 mod number;
 pub mod tasks;
+pub mod softmax;
 pub mod traced;
 #[cfg(feature = "training")]
 pub mod training;
