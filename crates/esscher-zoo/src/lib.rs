@@ -16,6 +16,10 @@ pub mod mechanism;
 mod number;
 pub mod tasks;
 pub mod softmax;
+pub mod quasi_lstm;
+pub mod rg_lru;
+pub mod s4;
+pub mod s6;
 pub mod traced;
 #[cfg(feature = "training")]
 pub mod training;
