@@ -13,6 +13,9 @@ pub mod gated_linear_attention;
 pub mod kernels;
 pub mod linear_attention;
 pub mod mechanism;
+pub mod metala;
+pub mod mlstm;
+pub mod normalized_attention;
 mod number;
 pub mod tasks;
 pub mod softmax;
@@ -20,6 +23,7 @@ pub mod quasi_lstm;
 pub mod rg_lru;
 pub mod s4;
 pub mod s6;
+pub mod ssd;
 pub mod traced;
 #[cfg(feature = "training")]
 pub mod training;

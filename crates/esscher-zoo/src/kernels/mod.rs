@@ -5,3 +5,4 @@ pub(crate) mod gated_sum;
 pub(crate) mod linear_sum;
 pub(crate) mod logistic;
 pub mod matrix;
+pub(crate) mod scalar_gated_sum;
