@@ -17,13 +17,13 @@ pub mod metala;
 pub mod mlstm;
 pub mod normalized_attention;
 mod number;
-pub mod tasks;
-pub mod softmax;
 pub mod quasi_lstm;
 pub mod rg_lru;
 pub mod s4;
 pub mod s6;
+pub mod softmax;
 pub mod ssd;
+pub mod tasks;
 pub mod traced;
 #[cfg(feature = "training")]
 pub mod training;
