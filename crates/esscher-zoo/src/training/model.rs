@@ -8,7 +8,7 @@ use super::mix::mix;
 use super::normalisation::{Normalisation, normalise};
 use super::projection::{Activation, project, project_onto};
 use super::specification::{LayerSpecification, ModelSpecification};
-use super::tape::{Tape, Tensor};
+use super::tape::{Tape, Tensor, numbers};
 use crate::batch::Layout;
 use crate::error::{Error, Result};
 use crate::mechanism::{Initial, Meaning, Mechanism, Port};
@@ -245,6 +245,42 @@ impl Model {
         Ok(judge(tape, &hidden, &leaves[self.plan.embedding], &labelled))
     }
 
+    /// The mean loss of a batch and its derivatives in all weights, in their order.
+    ///
+    /// # Errors
+    /// A batch that the model cannot read, or one without labels.
+    pub fn loss_and_gradients(&self, batch: &Batch) -> Result<(f32, Vec<Vec<f32>>)> {
+        let tape = Tape::default();
+        let leaves = self.leaves(&tape, true);
+        let Judged { loss, .. } = self.judge(&tape, &leaves, &self.mechanisms(), batch)?;
+        let value = numbers(&loss)[0];
+        Ok((value, tape.gradients(loss, &leaves)))
+    }
+
+    /// Adds numbers to one weight: how a test or another optimiser moves a model.
+    ///
+    /// # Errors
+    /// No such weight, or another size.
+    pub fn add_to_weight(&mut self, place: usize, change: &[f32]) -> Result<()> {
+        let count = self.weights.len();
+        let Some(weight) = self.weights.get_mut(place) else {
+            return Err(Error::Option {
+                name: "place of a weight",
+                expected: format!("less than {count}"),
+                found: place.to_string(),
+            });
+        };
+        if weight.numbers.len() != change.len() {
+            return Err(Error::Size {
+                name: "change of a weight",
+                expected: weight.numbers.len(),
+                found: change.len(),
+            });
+        }
+        weight.numbers.iter_mut().zip(change).for_each(|(x, change)| *x += change);
+        Ok(())
+    }
+
     /// Logits at every place of every sequence, rows × vocabulary.
     ///
     /// # Errors
@@ -255,7 +291,7 @@ impl Model {
         let batch = Batch { length, tokens: tokens.to_vec(), labels: vec![None; tokens.len()] };
         let hidden = self.hidden(&tape, &leaves, &self.mechanisms(), &batch)?;
         let table = &self.weights[self.plan.embedding].numbers;
-        Ok(super::cross_entropy::logits(super::tape::numbers(&hidden), table, self.specification.width))
+        Ok(super::cross_entropy::logits(numbers(&hidden), table, self.specification.width))
     }
 }
 
