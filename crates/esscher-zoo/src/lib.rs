@@ -6,12 +6,16 @@
 
 pub mod agreement;
 pub mod batch;
+pub mod catalogue;
+pub mod delta_rule;
 pub mod dynamical_system;
 mod error;
 pub mod feature_maps;
 pub mod gated_linear_attention;
+pub mod inline;
 pub mod kernels;
 pub mod linear_attention;
+pub mod luna;
 pub mod mechanism;
 pub mod metala;
 pub mod mlstm;
@@ -24,6 +28,10 @@ pub mod s6;
 pub mod softmax;
 pub mod ssd;
 pub mod tasks;
+pub mod selective_rope;
+pub mod softmax;
+pub mod ssd;
+pub mod swax;
 pub mod traced;
 #[cfg(feature = "training")]
 pub mod training;

@@ -4,6 +4,7 @@ mod common;
 
 use common::check_all;
 use esscher_zoo::agreement::{Drawn, Gates};
+use esscher_zoo::delta_rule::DeltaRule;
 use esscher_zoo::mechanism::{Chunked, Definition, Given, Gradient, stream};
 use esscher_zoo::metala::static_approximation::{keys_for_fixed_decay, log_decays_for};
 use esscher_zoo::metala::{Augmentation, MetaLinearAttention};
@@ -118,4 +119,27 @@ fn a_fixed_decay_needs_unbounded_keys() {
     assert!(largest(1000) > 1e40);
     let log_decays = log_decays_for(&[1e-3; 1000]).unwrap();
     assert!(log_decays.iter().all(|log_decay| (0.0..=1.0).contains(&-log_decay.exp_m1())));
+}
+
+#[test]
+fn the_delta_rule_agrees() {
+    check_all(&DeltaRule { key_width: 3, value_width: 5 });
+    check_all(&DeltaRule { key_width: 9, value_width: 1 });
+    check_all(&DeltaRule { key_width: 1, value_width: 2 });
+}
+
+#[test]
+fn the_delta_rule_replaces_what_a_key_recalled() {
+    // The same key three times, and another at a right angle between: β = 1 keeps the last value of each.
+    let mechanism = DeltaRule { key_width: 2, value_width: 1 };
+    let keys = [1e3, 0.0, 0.0, 1e3, 1e3, 0.0, 1e3, 0.0];
+    let queries = [1e3, 0.0, 0.0, 1e3, 0.0, 1e3, 1e3, 0.0];
+    let values = [5.0, 7.0, 6.0, -2.0];
+    let given = Given { length: 4, tokens: &[&queries, &keys, &values, &[1.0; 4]], parameters: &[] };
+    let mut state = Definition::<f64>::init(&mechanism);
+    let mut outputs = [0.0; 4];
+    mechanism.forward(&given, &mut state, &mut outputs);
+    for (found, expected) in outputs.iter().zip([5.0, 7.0, 7.0, -2.0]) {
+        assert!((found - expected).abs() < 1e-10, "{outputs:?}");
+    }
 }

@@ -1,4 +1,4 @@
-//! Gated linear attention: S_t = diag(α_t) S_{t−1} + k_t v_tᵀ, o_t = s · S_tᵀ q_t, with s = 1/√d_k (key `yang2024`).
+//! Gated linear attention: S_t = diag(α_t) S_{t−1} + k_t v_tᵀ, o_t = s · S_tᵀ q_t, with s = 1/√d_k (key `yang2023gated`).
 //!
 //! A query and a key of width d_k, a value of width d_v, and ln α ∈ (−∞, 0]^{d_k} per token. The state is S, d_k × d_v.
 

@@ -1,9 +1,10 @@
 //! Sums with one decay per key channel: S_t = diag(α_t) S_{t−1} + k_t v_tᵀ, o_t = s S_tᵀ q_t, in chunks.
 //!
-//! With G_t the sum of log-decays since the chunk began, the weight of token r at time t is Σ_a q_ta k_ra exp(G_ta − G_ra).
-//! It is computed without dividing by decayed products: for blocks of 32, 16, … 1 tokens, the pairs between the first half
-//! and the second half of two neighbouring blocks are a matrix product whose factors decay towards the border between the
-//! halves, so every exponent is at most zero. Each token has one factor per level and channel: C log₂ C exponentials a chunk.
+//! The weight of token r at time t is Σ_a q_ta k_ra Π_{r<j≤t} α_ja. It is computed without dividing by decayed products: for
+//! neighbouring blocks of 1, 2, 4, … 32 tokens, the pairs between the first block and the second are a matrix product whose
+//! factors decay towards the border between them, so every factor is at most one. What a token keeps towards the borders of
+//! its block doubles from level to level by products; decays over whole chunks are exponentials of sums, so that small
+//! log-decays are not lost on the way.
 
 use super::matrix::{Matrix, add_product, set_product};
 use crate::number::Real;
@@ -236,8 +237,10 @@ struct Work<T> {
     /// e^{G_t} and e^{G_C − G_t}.
     since_start: Vec<T>,
     until_end: Vec<T>,
-    /// Of the level at work: every token's factor towards its border, and query or key times that.
-    factors: Vec<T>,
+    /// What is kept between the start of a token's block and the token, and between it and the block's end.
+    since_block: Vec<T>,
+    until_block: Vec<T>,
+    /// Query or key times that.
     leaning: Vec<T>,
     decayed: Vec<T>,
     block: Vec<T>,
@@ -256,7 +259,8 @@ impl<T: Real> Work<T> {
             sums: zeros(CHUNK * keys),
             since_start: zeros(CHUNK * keys),
             until_end: zeros(CHUNK * keys),
-            factors: zeros(CHUNK * keys),
+            since_block: zeros(CHUNK * keys),
+            until_block: zeros(CHUNK * keys),
             leaning: zeros(CHUNK * keys),
             decayed: zeros(CHUNK * keys),
             block: zeros(CHUNK * CHUNK),
@@ -297,41 +301,44 @@ impl<T: Real> Work<T> {
         T::exponentials(&mut self.until_end[..all]);
     }
 
-    /// Factors of a level: e^{G_t − G_m} for queries, e^{G_m − G_r} for keys, where m is the last token before the middle.
+    /// Factors of blocks of one token: a query has seen its own decay, a key none.
+    fn start_factors(&mut self, chunk: &Chunk<'_, T>) {
+        let all = chunk.size * self.keys;
+        self.since_block[..all].copy_from_slice(chunk.log_decay);
+        T::exponentials(&mut self.since_block[..all]);
+        self.until_block[..all].fill(T::one());
+    }
+
+    /// Queries of second halves times their decay since the border, keys of first halves times their decay until it.
     fn lean(&mut self, chunk: &Chunk<'_, T>, block: usize) {
         let keys = self.keys;
         for pair in pairs_of(chunk.size, block) {
-            let border = pair.middle - 1;
-            self.factors[border * keys..pair.middle * keys].fill(T::zero());
-            for t in (pair.from..border).rev() {
-                let (here, after) = self.factors.split_at_mut((t + 1) * keys);
-                add_to(
-                    &mut here[t * keys..],
-                    &after[..keys],
-                    &chunk.log_decay[(t + 1) * keys..(t + 2) * keys],
-                );
-            }
-            let row = pair.middle * keys..(pair.middle + 1) * keys;
-            self.factors[row.clone()].copy_from_slice(&chunk.log_decay[row]);
-            for t in pair.middle + 1..pair.to {
-                let (before, here) = self.factors.split_at_mut(t * keys);
-                add_to(
-                    &mut here[..keys],
-                    &before[(t - 1) * keys..],
-                    &chunk.log_decay[t * keys..(t + 1) * keys],
-                );
-            }
-        }
-        // Tokens of no pair keep old factors, which nobody reads; they are not positive, so nothing overflows.
-        T::exponentials(&mut self.factors[..chunk.size * keys]);
-        for pair in pairs_of(chunk.size, block) {
             let (first, second) = (pair.from * keys..pair.middle * keys, pair.middle * keys..pair.to * keys);
-            multiply_into(&mut self.leaning[first.clone()], &chunk.key[first.clone()], &self.factors[first]);
+            multiply_into(
+                &mut self.leaning[first.clone()],
+                &chunk.key[first.clone()],
+                &self.until_block[first],
+            );
             multiply_into(
                 &mut self.leaning[second.clone()],
                 &chunk.query[second.clone()],
-                &self.factors[second],
+                &self.since_block[second],
             );
+        }
+    }
+
+    /// From factors of blocks to those of blocks twice as large: products, whose factors are at most one.
+    fn double_factors(&mut self, size: usize, block: usize) {
+        let keys = self.keys;
+        for pair in pairs_of(size, block) {
+            let (middle, to) = (pair.middle * keys, pair.to * keys);
+            for t in pair.from..pair.middle {
+                multiply(&mut self.until_block[t * keys..(t + 1) * keys], &self.since_block[to - keys..to]);
+            }
+            let (first, second) = self.since_block.split_at_mut(middle);
+            for row in second[..to - middle].chunks_exact_mut(keys) {
+                multiply(row, &first[middle - keys..]);
+            }
         }
     }
 
@@ -343,6 +350,7 @@ impl<T: Real> Work<T> {
             let row = t * keys..(t + 1) * keys;
             self.weights[t * size + t] = dot(&chunk.query[row.clone()], &chunk.key[row]);
         }
+        self.start_factors(chunk);
         for block in blocks_of(size) {
             self.lean(chunk, block);
             for pair in pairs_of(size, block) {
@@ -365,12 +373,14 @@ impl<T: Real> Work<T> {
                     self.weights[t * size + pair.from..t * size + pair.middle].copy_from_slice(row);
                 }
             }
+            self.double_factors(size, block);
         }
     }
 
     /// From the derivatives in A to those in queries and keys, without a token's weight on itself.
     fn weight_slopes_to_tokens(&mut self, chunk: &Chunk<'_, T>) {
         let (keys, size) = (self.keys, chunk.size);
+        self.start_factors(chunk);
         for block in blocks_of(size) {
             self.lean(chunk, block);
             for pair in pairs_of(size, block) {
@@ -395,8 +405,12 @@ impl<T: Real> Work<T> {
                             );
                         }
                     }
-                    add_product_of(&mut self.query_slopes[second.clone()], to_queries, &self.factors[second]);
-                    add_product_of(&mut self.key_slopes[first.clone()], to_keys, &self.factors[first]);
+                    add_product_of(
+                        &mut self.query_slopes[second.clone()],
+                        to_queries,
+                        &self.since_block[second],
+                    );
+                    add_product_of(&mut self.key_slopes[first.clone()], to_keys, &self.until_block[first]);
                     continue;
                 }
                 for (t, row) in (pair.middle..pair.to).zip(self.block.chunks_exact_mut(columns)) {
@@ -412,7 +426,7 @@ impl<T: Real> Work<T> {
                 add_product_of(
                     &mut self.query_slopes[second.clone()],
                     &self.products,
-                    &self.factors[second.clone()],
+                    &self.since_block[second.clone()],
                 );
                 set_product(
                     &mut self.products,
@@ -420,16 +434,16 @@ impl<T: Real> Work<T> {
                     slopes.transposed(),
                     Matrix::new(&self.leaning[second], rows, keys),
                 );
-                add_product_of(&mut self.key_slopes[first.clone()], &self.products, &self.factors[first]);
+                add_product_of(&mut self.key_slopes[first.clone()], &self.products, &self.until_block[first]);
             }
+            self.double_factors(size, block);
         }
     }
 }
 
-/// Sizes of blocks in a chunk of `size` tokens, from the largest power of two below it down to 1.
+/// Sizes of blocks in a chunk of `size` tokens: the powers of two below it.
 fn blocks_of(size: usize) -> impl Iterator<Item = usize> {
-    let largest = size.next_power_of_two() / 2;
-    std::iter::successors(Some(largest), |block| Some(block / 2)).take_while(|&block| block > 0)
+    std::iter::successors(Some(1), |block| Some(2 * block)).take_while(move |&block| block < size)
 }
 
 /// The pairs of neighbouring blocks of one size, the last perhaps cut short.
@@ -456,10 +470,6 @@ pub(crate) fn dot<T: Real>(left: &[T], right: &[T]) -> T {
 
 pub(crate) fn add<T: Real>(to: &mut [T], from: &[T]) {
     to.iter_mut().zip(from).for_each(|(x, &y)| *x += y);
-}
-
-fn add_to<T: Real>(to: &mut [T], left: &[T], right: &[T]) {
-    to.iter_mut().zip(left).zip(right).for_each(|((x, &y), &z)| *x = y + z);
 }
 
 pub(crate) fn add_scaled<T: Real>(to: &mut [T], factor: T, from: &[T]) {

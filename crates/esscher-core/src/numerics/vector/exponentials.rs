@@ -33,9 +33,14 @@ impl<T: Real> Kernel for OfEach<'_, T> {
         let width = A::Register::<T>::WIDTH;
         let mut fours = self.0.chunks_exact_mut(4 * width);
         for four in &mut fours {
-            let loaded = [0, 1, 2, 3].map(|k| A::Register::<T>::load(&four[k * width..]));
-            for (k, value) in exp(loaded).into_iter().enumerate() {
-                value.store(&mut four[k * width..]);
+            // Plain loops: closures over registers are not always inlined.
+            let mut registers = [A::Register::<T>::splat(T::ONE); 4];
+            for k in 0..4 {
+                registers[k] = A::Register::<T>::load(&four[k * width..]);
+            }
+            let registers = exp(registers);
+            for k in 0..4 {
+                registers[k].store(&mut four[k * width..]);
             }
         }
         for rest in fours.into_remainder().chunks_mut(width) {
