@@ -25,13 +25,11 @@ pub mod quasi_lstm;
 pub mod rg_lru;
 pub mod s4;
 pub mod s6;
-pub mod softmax;
-pub mod ssd;
-pub mod tasks;
 pub mod selective_rope;
 pub mod softmax;
 pub mod ssd;
 pub mod swax;
+pub mod tasks;
 pub mod traced;
 #[cfg(feature = "training")]
 pub mod training;
