@@ -90,7 +90,7 @@ impl Layout {
 /// A forward pass over a batch: what came out and what the backward pass needs.
 #[derive(Debug, Clone)]
 pub struct Passed<T> {
-    /// Rows of outputs, heads side by side.
+    /// Rows of outputs, heads side by side. The backward pass does not look at them: they may be taken away.
     pub outputs: Vec<T>,
     /// Final states, one per sequence and head, heads running fastest.
     pub states: Vec<State<T>>,
@@ -196,12 +196,9 @@ pub fn backward<T: Real>(
 ) -> Result<BatchGradient<T>> {
     let signature = mechanism.signature();
     let strands = layout.strands();
-    if output_slopes.len() != passed.outputs.len() {
-        return Err(Error::Size {
-            name: "output slopes",
-            expected: passed.outputs.len(),
-            found: output_slopes.len(),
-        });
+    let expected = layout.rows * layout.heads * signature.output;
+    if output_slopes.len() != expected {
+        return Err(Error::Size { name: "output slopes", expected, found: output_slopes.len() });
     }
     if let Some(states) = state_slopes
         && states.len() != strands.len()

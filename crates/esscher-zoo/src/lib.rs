@@ -29,7 +29,10 @@ pub mod selective_rope;
 pub mod softmax;
 pub mod ssd;
 pub mod swax;
+pub mod tasks;
 pub mod traced;
+#[cfg(feature = "training")]
+pub mod training;
 
 pub use error::{Error, Result};
 pub use number::{Number, Real};
