@@ -10,6 +10,7 @@ pub mod dynamical_system;
 mod error;
 pub mod gated_linear_attention;
 pub mod kernels;
+pub mod large_prompt;
 pub mod mechanism;
 mod number;
 pub mod traced;
