@@ -13,6 +13,7 @@ pub mod kernels;
 pub mod large_prompt;
 pub mod mechanism;
 mod number;
+pub mod softmax;
 pub mod traced;
 
 pub use error::{Error, Result};
