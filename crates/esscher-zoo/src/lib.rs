@@ -14,6 +14,7 @@ pub mod large_prompt;
 pub mod mechanism;
 mod number;
 pub mod softmax;
+pub mod ssd;
 pub mod traced;
 
 pub use error::{Error, Result};

@@ -2,3 +2,4 @@
 
 pub(crate) mod gated_sum;
 pub mod matrix;
+pub(crate) mod scalar_gated_sum;
