@@ -15,6 +15,8 @@ pub mod mechanism;
 mod number;
 pub mod softmax;
 pub mod ssd;
+pub mod quasi_lstm;
+pub mod s6;
 pub mod traced;
 
 pub use error::{Error, Result};

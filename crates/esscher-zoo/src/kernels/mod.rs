@@ -1,5 +1,7 @@
 //! Arithmetic that several mechanisms share, each with its backward pass.
 
+pub(crate) mod diagonal_scan;
 pub(crate) mod gated_sum;
+pub(crate) mod logistic;
 pub mod matrix;
 pub(crate) mod scalar_gated_sum;
