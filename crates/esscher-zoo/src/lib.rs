@@ -6,6 +6,7 @@
 
 pub mod agreement;
 pub mod batch;
+pub mod diagnostics;
 pub mod dynamical_system;
 mod error;
 pub mod gated_linear_attention;
