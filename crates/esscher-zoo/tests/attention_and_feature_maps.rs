@@ -4,8 +4,10 @@ mod common;
 
 use common::check_all;
 use esscher_zoo::agreement::{Drawn, Gates, check_agreement};
+use esscher_zoo::feature_maps::{Elu, FeatureMap, Hedgehog, Identity, LunaMap, Performer, Relu, T2r, Taylor};
 use esscher_zoo::gated_linear_attention::GatedLinearAttention;
-use esscher_zoo::mechanism::{Chunked, Definition, Given, Gradient, Mechanism};
+use esscher_zoo::linear_attention::{LinearAttention, Normaliser};
+use esscher_zoo::mechanism::{Chunked, Definition, Given, Gradient, Initial, Mechanism, Order};
 use esscher_zoo::softmax::{Reach, Softmax};
 use std::time::Instant;
 
@@ -36,6 +38,102 @@ fn softmax_attention_takes_scores_whose_exponentials_overflow() {
     let mut outputs = [0.0; 300];
     mechanism.forward(&given, &mut mechanism.init(), &mut outputs);
     assert!(outputs.iter().all(|o| (o - 1.0).abs() < 1e-6));
+}
+
+fn check_map<M: FeatureMap>(map: M, normaliser: Normaliser, value_width: usize) {
+    for order in [Order::Causal, Order::Whole] {
+        check_all(&LinearAttention { map: map.clone(), value_width, normaliser, order });
+    }
+}
+
+#[test]
+fn linear_attention_agrees_with_every_normaliser() {
+    check_map(Elu { width: 3 }, Normaliser::Sum, 5);
+    check_map(Elu { width: 1 }, Normaliser::Count, 1);
+    check_map(Elu { width: 5 }, Normaliser::None, 2);
+    check_map(Identity { width: 3 }, Normaliser::Count, 5);
+    check_map(Identity { width: 1 }, Normaliser::None, 1);
+    check_map(Relu { width: 5 }, Normaliser::Sum, 3);
+    // Not the sum: there a single feature of the query cancels, and its derivative is the rounding of 0/φ(q).
+    check_map(Relu { width: 1 }, Normaliser::Count, 1);
+}
+
+#[test]
+fn linear_attention_agrees_with_taylor_features() {
+    check_map(Taylor::new(3, 2), Normaliser::Sum, 2);
+    check_map(Taylor::new(2, 4), Normaliser::Sum, 3);
+    check_map(Taylor::new(3, 3), Normaliser::Count, 1);
+    check_map(Taylor::new(3, 0), Normaliser::Sum, 1);
+}
+
+#[test]
+fn linear_attention_agrees_with_random_features() {
+    check_map(Performer { width: 3, features: 7, seed: 4 }, Normaliser::Sum, 2);
+}
+
+#[test]
+fn linear_attention_agrees_with_trained_features() {
+    check_map(Hedgehog { width: 3 }, Normaliser::Sum, 2);
+    check_map(T2r { width: 3, features: 5 }, Normaliser::Sum, 2);
+    check_map(LunaMap { width: 3, projections: 3, channels: 2, hidden: 5 }, Normaliser::Sum, 2);
+}
+
+/// φ(q)·φ(k) at the map's starting parameters.
+fn kernel<M: FeatureMap>(map: &M, query: &[f64], key: &[f64]) -> f64 {
+    let parameters: Vec<Vec<f64>> = map
+        .parameters()
+        .into_iter()
+        .map(|parameter| match parameter.initial {
+            Initial::Constant(value) => vec![value; parameter.size],
+            Initial::Values(values) => values,
+            Initial::Normal(_) => panic!("no starting values"),
+        })
+        .collect();
+    let parameters: Vec<&[f64]> = parameters.iter().map(Vec::as_slice).collect();
+    let features = [query, key].map(|x| map.apply_rows(x, &parameters));
+    features[0].iter().zip(&features[1]).map(|(q, k)| q * k).sum()
+}
+
+const TWO: [[f64; 3]; 2] = [[0.3, -1.2, 0.8], [-0.5, -0.9, 0.4]];
+
+#[test]
+fn taylor_features_give_the_exponential_cut_off() {
+    let [query, key] = TWO;
+    let score = (0.3 * -0.5 + 1.2 * 0.9 + 0.8 * 0.4) / 3f64.sqrt();
+    let mut term = 1.0;
+    let mut sum = 0.0;
+    let choose = |order: usize| (1..=3).fold(1, |product, i| product * (order + i) / i);
+    for order in 0..7 {
+        sum += term;
+        term *= score / (order + 1) as f64;
+        let map = Taylor::new(3, order);
+        assert_eq!(map.feature_width(), choose(order));
+        assert!((kernel(&map, &query, &key) - sum).abs() < 1e-14);
+    }
+}
+
+#[test]
+fn random_features_average_to_the_exponential() {
+    let [query, key] = TWO;
+    let score = (0.3 * -0.5 + 1.2 * 0.9 + 0.8 * 0.4) / 3f64.sqrt();
+    let found = kernel(&Performer { width: 3, features: 100_000, seed: 1 }, &query, &key);
+    // The variance of one product is e^{2s}(e^{|q+k|²/√d} − 1); five deviations, a false alarm in two million seeds.
+    let square: f64 = query.iter().zip(&key).map(|(q, k)| (q + k).powi(2)).sum::<f64>() / 3f64.sqrt();
+    let deviation = score.exp() * ((square.exp() - 1.0) / 100_000.0).sqrt();
+    assert!((found - score.exp()).abs() < 5.0 * deviation, "{found} is not {}", score.exp());
+}
+
+#[test]
+fn hedgehog_starts_with_products_of_softmaxes_of_both_signs() {
+    let softmax = |x: [f64; 3]| {
+        let signed = x.map(|x| (2.0 * x).exp()).into_iter().chain(x.map(|x| (-2.0 * x).exp()));
+        let all: Vec<f64> = signed.collect();
+        let total: f64 = all.iter().sum();
+        all.into_iter().map(move |e| e / total).collect::<Vec<_>>()
+    };
+    let [query, key] = TWO;
+    let expected: f64 = softmax(query).iter().zip(softmax(key)).map(|(q, k)| q * k).sum();
+    assert!((kernel(&Hedgehog { width: 3 }, &query, &key) - expected).abs() < 1e-14);
 }
 
 /// Not a check: prints nanoseconds per token. `cargo test --release -- --ignored --nocapture speed`

@@ -113,14 +113,7 @@ impl<T: Real> Chunked<T> for Softmax {
             }
             let mut all_keys = vec![T::zero(); sequence.key.len()];
             let mut all_values = vec![T::zero(); sequence.value.len()];
-            sequence.backward(
-                outputs,
-                &saved.0,
-                output_slopes,
-                query_slopes,
-                &mut all_keys,
-                &mut all_values,
-            );
+            sequence.backward(outputs, &saved.0, output_slopes, query_slopes, &mut all_keys, &mut all_values);
             add(key_slopes, &all_keys[past * keys..]);
             add(value_slopes, &all_values[past * values..]);
             for (row, token) in (initial.seen - past..initial.seen).enumerate() {

@@ -8,7 +8,6 @@ mod chunked;
 mod recurrent;
 mod reference;
 
-
 use crate::mechanism::{Meaning, Mechanism, Order, Port, Signature};
 use std::ops::Range;
 
