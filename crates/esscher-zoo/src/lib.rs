@@ -15,6 +15,8 @@ pub mod kernels;
 pub mod large_prompt;
 pub mod linear_attention;
 pub mod mechanism;
+pub mod mlstm;
+pub mod normalized_attention;
 mod number;
 pub mod softmax;
 pub mod ssd;
