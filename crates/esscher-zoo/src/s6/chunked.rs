@@ -90,6 +90,9 @@ impl<T: Real> Chunked<T> for S6 {
         let mut state_slopes = state_slopes.numbers.clone();
         let mut state = vec![T::zero(); size];
         let mut rate_slopes = vec![T::zero(); size];
+        let [inputs, steps_of_all, keys, queries] = &mut gradient.tokens[..] else {
+            unreachable!("a gradient has the ports of the signature")
+        };
         for tokens in blocks(given.length, block_of(size)).rev() {
             let from = tokens.start / block_of(size) * size;
             let before = &saved.0[from..from + size];
@@ -98,7 +101,7 @@ impl<T: Real> Chunked<T> for S6 {
             let filled = tokens.len() * size;
             for (i, t) in tokens.clone().enumerate() {
                 let query = given.row(QUERY, t);
-                let query_slopes = &mut gradient.tokens[QUERY][t * self.expansion..(t + 1) * self.expansion];
+                let query_slopes = &mut queries[t * self.expansion..(t + 1) * self.expansion];
                 for c in 0..self.width {
                     let slope = output_slopes[t * self.width + c];
                     let row = i * size + c * self.expansion..i * size + (c + 1) * self.expansion;
@@ -119,7 +122,7 @@ impl<T: Real> Chunked<T> for S6 {
             );
             for (i, t) in tokens.enumerate() {
                 let (input, steps, key) = (given.row(INPUT, t), given.row(RATE, t), given.row(KEY, t));
-                let key_slopes = &mut gradient.tokens[KEY][t * self.expansion..(t + 1) * self.expansion];
+                let key_slopes = &mut keys[t * self.expansion..(t + 1) * self.expansion];
                 for c in 0..self.width {
                     let row = i * size + c * self.expansion..i * size + (c + 1) * self.expansion;
                     let channel = c * self.expansion..(c + 1) * self.expansion;
@@ -137,9 +140,9 @@ impl<T: Real> Chunked<T> for S6 {
                         *to += slope * steps[c];
                     }
                     let output_slope = output_slopes[t * self.width + c];
-                    gradient.tokens[INPUT][t * self.width + c] +=
+                    inputs[t * self.width + c] +=
                         written_slope * steps[c] + given.parameters[SKIP][c] * output_slope;
-                    gradient.tokens[RATE][t * self.width + c] += written_slope * input[c] + elapsed_slope;
+                    steps_of_all[t * self.width + c] += written_slope * input[c] + elapsed_slope;
                     gradient.parameters[SKIP][c] += output_slope * input[c];
                 }
             }
