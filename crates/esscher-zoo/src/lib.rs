@@ -18,10 +18,10 @@ pub mod mechanism;
 pub mod mlstm;
 pub mod normalized_attention;
 mod number;
-pub mod softmax;
-pub mod ssd;
 pub mod quasi_lstm;
 pub mod s6;
+pub mod softmax;
+pub mod ssd;
 pub mod traced;
 
 pub use error::{Error, Result};

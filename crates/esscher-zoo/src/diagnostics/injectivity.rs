@@ -73,8 +73,7 @@ pub fn rank_condition(keys: &[f64], width: usize) -> Result<RankCondition> {
     }
     let count = keys.len() / width;
     let matrix = Mat::from_fn(count, width, |i, j| keys[i * width + j]);
-    let bordered =
-        Mat::from_fn(count, width + 1, |i, j| if j < width { keys[i * width + j] } else { 1.0 });
+    let bordered = Mat::from_fn(count, width + 1, |i, j| if j < width { keys[i * width + j] } else { 1.0 });
     Ok(RankCondition { width, keys: rank(&matrix)?, keys_with_ones: rank(&bordered)? })
 }
 

@@ -72,7 +72,8 @@ fn spectrum(matrix: &Mat<f64>) -> Result<KernelSpectrum> {
     let pairs = || (0..size).flat_map(|i| (0..size).map(move |j| (i, j)));
     let largest_entry = pairs().map(|pair| matrix[pair].abs()).fold(0.0, f64::max);
     let gap = pairs().map(|(i, j)| (matrix[(i, j)] - matrix[(j, i)]).abs()).fold(0.0, f64::max);
-    let eigen = linalg::SymmetricEigen::new("the Gram matrix", linalg::symmetric_part(matrix.as_ref()).as_ref())?;
+    let eigen =
+        linalg::SymmetricEigen::new("the Gram matrix", linalg::symmetric_part(matrix.as_ref()).as_ref())?;
     let smallest = eigen.values.first().copied().unwrap_or(0.0);
     let largest = eigen.values.last().copied().unwrap_or(0.0);
     let over = |part: f64, whole: f64| if part == 0.0 { 0.0 } else { part / whole };

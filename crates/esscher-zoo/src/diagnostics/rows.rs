@@ -74,7 +74,8 @@ pub fn query_rows(
 ) -> Result<Rows> {
     let signature = mechanism.signature();
     let missing = |what, reason| Error::Missing { mechanism: format!("{mechanism:?}"), what, reason };
-    let port = signature.port("query").ok_or_else(|| missing("query", "it reads its state by other means"))?;
+    let port =
+        signature.port("query").ok_or_else(|| missing("query", "it reads its state by other means"))?;
     let width = signature.tokens[port].width;
     if queries.is_empty() || !queries.len().is_multiple_of(width) {
         return Err(Error::Size { name: "queries", expected: width, found: queries.len() });
@@ -85,10 +86,7 @@ pub fn query_rows(
         let mut token: Vec<&[f64]> = Vec::new();
         for t in 0..given.length {
             token = (0..given.tokens.len()).map(|port| given.row(port, t)).collect();
-            mechanism.absorb(
-                &Given { length: 1, tokens: &token, parameters: given.parameters },
-                &mut state,
-            );
+            mechanism.absorb(&Given { length: 1, tokens: &token, parameters: given.parameters }, &mut state);
         }
         let mut output = vec![0.0; signature.output];
         queries

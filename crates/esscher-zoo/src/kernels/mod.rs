@@ -2,7 +2,7 @@
 
 pub(crate) mod diagonal_scan;
 pub(crate) mod gated_sum;
-pub(crate) mod logistic;
 pub(crate) mod linear_sum;
+pub(crate) mod logistic;
 pub mod matrix;
 pub(crate) mod scalar_gated_sum;

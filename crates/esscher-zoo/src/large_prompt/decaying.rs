@@ -1,34 +1,56 @@
-//! Mechanisms that forget: their output keeps a stationary law whose mean is a geometric sum.
+//! Mechanisms that forget: their output keeps a stationary law, whose mean is a geometric sum where the mechanism is a linear system.
 
-use super::{Draws, Fate, LargePrompt, Limit, Setting, Stationary, TokenMoments, stationary};
+use super::{Draws, Fate, LargePrompt, Limit, Setting, Stationary, sampled_limit, stationary};
 use crate::error::Result;
 use crate::gated_linear_attention::GatedLinearAttention;
-use esscher_core::numerics::linalg;
+use crate::mechanism::Mechanism;
+use crate::mlstm::MatrixLstm;
+use crate::quasi_lstm::QuasiLstm;
+use crate::s6::S6;
+use crate::ssd::StateSpaceDuality;
 
-impl LargePrompt for GatedLinearAttention {
+/// The mean by geometric sums where gates are constant; gates that depend on the token are sampled.
+fn stationary_mean(mechanism: &dyn Mechanism, setting: &Setting, draws: &Draws) -> Result<Limit> {
+    match stationary(mechanism, setting, draws) {
+        Ok(law) => Ok(law.mean),
+        Err(crate::Error::Missing { .. }) => {
+            let fate = Fate::StationaryLaw;
+            sampled_limit(mechanism, setting, &draws.in_prompts_of(STATIONARY), fate.reading())
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Tokens after which a sampled law counts as stationary: some fifty horizons of the default gates.
+const STATIONARY: usize = 512;
+
+macro_rules! linear_systems {
+    ($($mechanism:ty),*) => {$(
+        impl LargePrompt for $mechanism {
+            fn fate(&self) -> Fate {
+                Fate::StationaryLaw
+            }
+
+            fn limit(&self, setting: &Setting, draws: &Draws) -> Result<Limit> {
+                stationary_mean(self, setting, draws)
+            }
+
+            fn stationary(&self, setting: &Setting, draws: &Draws) -> Result<Option<Stationary>> {
+                stationary(self, setting, draws).map(Some)
+            }
+        }
+    )*};
+}
+
+linear_systems!(GatedLinearAttention, StateSpaceDuality, S6, QuasiLstm);
+
+/// Its output is a ratio of two stationary sums, whose mean is sampled.
+impl LargePrompt for MatrixLstm {
     fn fate(&self) -> Fate {
         Fate::StationaryLaw
     }
 
-    /// s Σ_a q_a E[k_a v]/(1 − α_a), exact for every token law when the decays are constant.
     fn limit(&self, setting: &Setting, draws: &Draws) -> Result<Limit> {
-        let moments = TokenMoments::second_moments(setting);
-        if let (Ok(moments), Some(query), Some(decays)) =
-            (moments, setting.constant("query"), setting.constant_port(self, "log_decay"))
-            && decays.iter().all(|&decay| decay < 0.0)
-        {
-            let weights: Vec<f64> = query
-                .iter()
-                .zip(&decays)
-                .map(|(q, log_decay)| self.scale() * q / -log_decay.exp_m1())
-                .collect();
-            return Ok(Limit::closed(linalg::apply_transpose(moments.key_value.as_ref(), &weights)));
-        }
-        Ok(stationary(self, setting, draws)?.mean)
-    }
-
-    fn stationary(&self, setting: &Setting, draws: &Draws) -> Result<Option<Stationary>> {
-        let mean = self.limit(setting, draws)?;
-        Ok(Some(Stationary { mean, ..stationary(self, setting, draws)? }))
+        stationary_mean(self, setting, draws)
     }
 }

@@ -14,6 +14,7 @@
 //! [`finite`](fn@finite) simulates prompts of several lengths, [`LargePrompt::limit`] says where they go, [`compare`](fn@compare) puts
 //! mechanisms side by side.
 
+mod averaging;
 mod compare;
 mod decaying;
 mod finite;
@@ -22,6 +23,7 @@ mod sampled;
 mod setting;
 mod stationary;
 
+pub use averaging::LimitMap;
 pub use compare::{Comparison, Contender, compare, softmax_limit};
 pub use finite::{AtLength, Finite, Reading, Trials, finite};
 pub use moments::{

@@ -178,13 +178,15 @@ impl TokenMoments {
         linalg::add_outer(&mut key_value, 1.0, &key_mean, &value_mean);
         let mut key_key = key * covariance.as_ref() * key.transpose();
         linalg::add_outer(&mut key_key, 1.0, &key_mean, &key_mean);
-        Ok(SecondMoments { value_mean, cross_covariance, key_value, key_key })
+        Ok(SecondMoments { key_mean, value_mean, cross_covariance, key_value, key_key })
     }
 }
 
 /// First and second moments of keys and values.
 #[derive(Debug, Clone)]
 pub struct SecondMoments {
+    /// E k.
+    pub key_mean: Vec<f64>,
     /// E v.
     pub value_mean: Vec<f64>,
     /// Cov(k, v).

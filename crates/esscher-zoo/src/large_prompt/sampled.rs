@@ -27,6 +27,15 @@ impl Default for Draws {
     }
 }
 
+impl Draws {
+    /// As many tokens in all, in prompts of another length.
+    pub fn in_prompts_of(self, tokens: usize) -> Self {
+        let total = (self.tokens as u64).saturating_mul(u64::from(self.prompts));
+        let prompts = (total / tokens.max(1) as u64).clamp(2, 1 << 16) as u32;
+        Draws { tokens, prompts, ..self }
+    }
+}
+
 /// The mean over independent long prompts, with its standard error.
 ///
 /// What finite length adds to the mean of an average is of order 1/tokens, below the standard error, which is of order

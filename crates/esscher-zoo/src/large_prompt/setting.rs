@@ -55,7 +55,8 @@ impl Default for ConstantGates {
 
 /// A law of tokens and how ports and parameters are made: one setting serves many mechanisms.
 ///
-/// A port is made by the source of its name. Without one, gates take the [`ConstantGates`]; queries, keys and values need one.
+/// A port is made by the source of its name. Without one, gates take the [`ConstantGates`], and the port `input` of recurrent cells that of
+/// `value`, since it is what they remember; queries, keys and values need one.
 /// Parameters without numbers of their own start as the signature says, random ones from a fixed seed.
 ///
 /// ```
@@ -151,7 +152,8 @@ impl Setting {
     pub fn source_of(&self, port: &Port) -> Result<Source> {
         let gates = &self.gates;
         let constant = |number: f64| Ok(Source::Constant(vec![number; port.width]));
-        let source = match (self.source(port.name), port.meaning) {
+        let named = self.source(port.name).or_else(|| self.source("value").filter(|_| port.name == "input"));
+        let source = match (named, port.meaning) {
             (Some(source), _) => Ok(source.clone()),
             (None, Meaning::LogDecay) => constant(gates.log_decay),
             (None, Meaning::Rate) => constant(gates.rate),
@@ -233,9 +235,15 @@ pub(super) struct Feed {
 impl Feed {
     /// Draws `count` tokens and makes the rows of every port.
     pub(super) fn draw(&self, count: usize, stream: &mut Stream) -> Result<Vec<Vec<f64>>> {
-        let dimension = self.tokens.dimension();
-        let mut tokens = vec![0.0; count * dimension];
+        let mut tokens = vec![0.0; count * self.tokens.dimension()];
         self.tokens.sample(stream, &mut tokens)?;
+        self.rows(&tokens)
+    }
+
+    /// The rows of every port for given tokens, one after the other.
+    pub(super) fn rows(&self, tokens: &[f64]) -> Result<Vec<Vec<f64>>> {
+        let dimension = self.tokens.dimension();
+        let count = tokens.len() / dimension;
         self.ports
             .iter()
             .map(|(port, source)| {

@@ -1,14 +1,19 @@
 //! The stationary law of what decays: with constant Λ and readout, y = Σ_j C Λʲ b_j over independent b = B u, a geometric sum.
 //!
 //! Mean C(I − Λ)⁻¹E b + D E u; variance Σ_{ik} C_i C_k Cov(b_i, b_k)/(1 − λ_i λ_k) for diagonal Λ; horizon 1/(1 − max |λ|).
+//!
+//! Where ports are projections of the token, b is a polynomial of degree two in it (key times value). Then E b depends on mean and
+//! covariance of the token law alone, whatever the law, and a few points with weights give it exactly; for mixtures of Gaussians three
+//! Gauss-Hermite nodes per direction give the covariance of b, of degree four, exactly, too. Everything else is sampled.
 
 use super::setting::{Feed, Source};
-use super::{CLOSED_FORM, Draws, Limit, Setting};
-use crate::dynamical_system::{SystemStep, Transition};
+use super::{Draws, Limit, Setting};
+use crate::dynamical_system::{DynamicalSystem, SystemStep, Transition};
 use crate::error::{Error, Result};
 use crate::mechanism::{Given, Mechanism};
 use esscher_core::Accuracy;
-use esscher_core::numerics::{JointSummary, Stream, linalg};
+use esscher_core::measure::Gaussian;
+use esscher_core::numerics::{Stream, linalg};
 use faer::Mat;
 
 /// A stationary law, as far as its first two moments and its memory go.
@@ -18,110 +23,207 @@ pub struct Stationary {
     pub mean: Limit,
     /// Σ_c Var(y_c), the variance that no prompt length removes.
     pub variance: f64,
+    /// Whether the variance is a sum over nodes that is exact, and not over draws.
+    pub variance_is_exact: bool,
     /// 1/(1 − max |λ|), tokens after which 1/e is left of the slowest state.
     pub horizon: f64,
 }
 
+/// Relative error of the exact moments: rounding of sums over nodes, and what may hide a polynomial of higher degree.
+const TOLERANCE: f64 = 1e-10;
+
 /// The stationary law of a mechanism with a diagonal realisation whose transition and readout do not depend on the token.
-///
-/// Exact for any token law if all ports but the input are constant (then B is, too) and the input is a projection; otherwise the moments
-/// of b are sampled, and the geometric sums are still exact.
 ///
 /// # Errors
 /// A mechanism without realisation, a transition or readout that changes from token to token, or one that does not decay.
 pub fn stationary(mechanism: &dyn Mechanism, setting: &Setting, draws: &Draws) -> Result<Stationary> {
-    let missing = |reason| Error::Missing {
-        mechanism: format!("{mechanism:?}"),
-        what: "stationary law in closed form",
-        reason,
-    };
     let system = mechanism
         .dynamical_system()
-        .ok_or_else(|| missing("it is no linear dynamical system; simulate it instead"))?;
-    let signature = mechanism.signature();
-    let feed = setting.feed(&signature)?;
-    let parameters: Vec<&[f64]> = feed.parameters.iter().map(Vec::as_slice).collect();
-    let input = system.input_port();
-    let constant = feed
-        .ports
-        .iter()
-        .enumerate()
-        .all(|(port, (_, source))| port == input || matches!(source, Source::Constant(_)));
-    let tokens = if constant { 3 } else { (draws.tokens * draws.prompts as usize).clamp(3, MOST_DRAWS) };
+        .ok_or_else(|| missing(mechanism, "it is no linear dynamical system; simulate it instead"))?;
+    let feed = setting.feed(&mechanism.signature())?;
+    let mut evaluator = Evaluator { mechanism, system, feed: &feed, law: None };
 
-    // b_i (and u_i behind it, for the feedthrough) of every token drawn, in blocks; the first of a block may start a system.
-    let mut stream = Stream::new(draws.seed, 0, 2);
-    let mut law: Option<Law> = None;
-    let mut seen: Option<JointSummary> = None;
-    let mut drawn = 0;
-    while drawn < tokens {
-        let count = (tokens - drawn).clamp(3, BLOCK);
-        let ports = feed.draw(count, &mut stream)?;
-        let rows: Vec<&[f64]> = ports.iter().map(Vec::as_slice).collect();
-        let given = Given { length: count, tokens: &rows, parameters: &parameters };
-        let steps = system.realise(&given);
-        for (token, step) in steps.iter().enumerate().skip(1) {
-            let found = Law::of(step).ok_or_else(|| missing("its transition is not diagonal"))?;
-            match &law {
-                None => law = Some(found),
-                Some(law) if law.same(&found) => {}
-                Some(_) => return Err(missing("its transition or readout changes from token to token")),
+    let mean = evaluator.exact_mean(setting)?;
+    let nodes = mean.as_ref().and_then(|_| gauss_hermite(setting));
+    let (drawn_mean, covariance, count) = match &nodes {
+        Some(nodes) => evaluator.moments(nodes)?,
+        None => evaluator.moments(&Points::drawn(setting, draws)?)?,
+    };
+    let law = evaluator.law.ok_or_else(|| missing(mechanism, "it realises no step"))?;
+    let slowest = law.decays.iter().fold(0.0, |largest: f64, decay| largest.max(decay.abs()));
+    if !(slowest < 1.0) {
+        return Err(missing(mechanism, "a state does not decay"));
+    }
+    let (value, squared_error, variance) = law.answer(mean.as_ref().unwrap_or(&drawn_mean), &covariance);
+    let accuracy = match mean {
+        Some(_) => Accuracy::Exact { tolerance: TOLERANCE },
+        None => Accuracy::Sampled { standard_error: (squared_error / count).max(0.0).sqrt() },
+    };
+    Ok(Stationary {
+        mean: Limit { value, accuracy },
+        variance,
+        variance_is_exact: nodes.is_some(),
+        horizon: 1.0 / (1.0 - slowest),
+    })
+}
+
+fn missing(mechanism: &dyn Mechanism, reason: &'static str) -> Error {
+    Error::Missing { mechanism: format!("{mechanism:?}"), what: "stationary law in closed form", reason }
+}
+
+/// Weighted tokens, one after the other.
+struct Points {
+    dimension: usize,
+    weights: Vec<f64>,
+    tokens: Vec<f64>,
+    /// For unbiased covariances: how many draws these are, infinite for exact nodes.
+    draws: f64,
+}
+
+/// Draws beyond which the covariance of b is known well enough.
+const MOST_DRAWS: usize = 16_384;
+
+/// Nodes beyond which a product rule is not worth it.
+const MOST_NODES: usize = 16_384;
+
+impl Points {
+    fn drawn(setting: &Setting, draws: &Draws) -> Result<Self> {
+        let dimension = setting.tokens.dimension();
+        let count = (draws.tokens * draws.prompts as usize).clamp(2, MOST_DRAWS);
+        let mut tokens = vec![0.0; count * dimension];
+        setting.tokens.sample(&mut Stream::new(draws.seed, 0, 2), &mut tokens)?;
+        Ok(Points { dimension, weights: vec![1.0 / count as f64; count], tokens, draws: count as f64 })
+    }
+
+    /// The mean, and pairs at this distance (in units of √rank) along every direction of the root: exact for polynomials of degree two.
+    fn around(gaussian: &Gaussian, distance: f64) -> Self {
+        let (mean, root) = (gaussian.mean_vector(), gaussian.root());
+        let rank = root.ncols() as f64;
+        let outer = 1.0 / (distance * distance);
+        let mut points = Points {
+            dimension: mean.len(),
+            weights: vec![if root.ncols() == 0 { 1.0 } else { 1.0 - outer }],
+            tokens: mean.to_vec(),
+            draws: f64::INFINITY,
+        };
+        for axis in 0..root.ncols() {
+            for sign in [-1.0, 1.0] {
+                let step = sign * distance * rank.sqrt();
+                points.weights.push(0.5 * outer / rank);
+                points.tokens.extend((0..mean.len()).map(|i| mean[i] + step * root[(i, axis)]));
             }
-            let vector = step_vector(step, given.row(input, token));
-            seen.get_or_insert_with(|| JointSummary::new(vector.len())).add(&vector)?;
         }
-        drawn += count;
-        if constant {
-            let step = steps.last().ok_or_else(|| missing("it realises no step"))?;
-            if let Some((mean, covariance)) = exact_moments(setting, &feed, input, step)? {
-                let law = law.ok_or_else(|| missing("it realises no step"))?;
-                return law.answer(&mean, &covariance, None, missing);
+        points
+    }
+}
+
+/// Three nodes per direction of every Gaussian component: exact for polynomials of degree five; none if that is too many.
+fn gauss_hermite(setting: &Setting) -> Option<Points> {
+    let components = setting.tokens.as_gaussian_mixture()?;
+    let dimension = setting.tokens.dimension();
+    let nodes = |rank: usize| 3usize.checked_pow(u32::try_from(rank).ok()?);
+    let total = components.iter().try_fold(0usize, |sum, component| {
+        sum.checked_add(nodes(component.gaussian.root().ncols())?).filter(|&sum| sum <= MOST_NODES)
+    });
+    let mut points = Points {
+        dimension,
+        weights: Vec::with_capacity(total?),
+        tokens: Vec::with_capacity(total? * dimension),
+        draws: f64::INFINITY,
+    };
+    for component in &components {
+        let (mean, root) = (component.gaussian.mean_vector(), component.gaussian.root());
+        for index in 0..nodes(root.ncols())? {
+            let (mut weight, mut token, mut rest) = (component.weight(), mean.to_vec(), index);
+            for axis in 0..root.ncols() {
+                let (node, share) =
+                    [(0.0, 2.0 / 3.0), (3f64.sqrt(), 1.0 / 6.0), (-(3f64.sqrt()), 1.0 / 6.0)][rest % 3];
+                rest /= 3;
+                weight *= share;
+                linalg::add_scaled(&mut token, node, root.col(axis).try_as_col_major()?.as_slice());
             }
-            break;
+            points.weights.push(weight);
+            points.tokens.append(&mut token);
         }
     }
-    let (Some(law), Some(seen)) = (law, seen) else { return Err(missing("it realises no step")) };
-    let Some(mean_covariance) = seen.mean_covariance() else { return Err(missing("too few draws")) };
-    let count = seen.count() as f64;
-    let size = seen.mean().len();
-    let covariance = Mat::from_fn(size, size, |i, j| count * mean_covariance[(i, j)]);
-    law.answer(seen.mean(), &covariance, Some(count), missing)
+    Some(points)
+}
+
+/// Evaluates (B u, u) at tokens and remembers the part of the system that must not change.
+struct Evaluator<'a> {
+    mechanism: &'a dyn Mechanism,
+    system: &'a dyn DynamicalSystem,
+    feed: &'a Feed,
+    law: Option<Law>,
 }
 
 /// Tokens realised at once: dense matrices per token.
 const BLOCK: usize = 64;
 
-/// Draws beyond which the covariance of b is known well enough.
-const MOST_DRAWS: usize = 16_384;
+impl Evaluator<'_> {
+    /// (B u, u) of every token.
+    fn vectors(&mut self, points: &Points) -> Result<Vec<Vec<f64>>> {
+        let parameters: Vec<&[f64]> = self.feed.parameters.iter().map(Vec::as_slice).collect();
+        let mut vectors = Vec::with_capacity(points.weights.len());
+        for block in points.tokens.chunks(BLOCK * points.dimension) {
+            // The first step may start a system: it stands for itself and is left out.
+            let tokens = [&block[..points.dimension], block].concat();
+            let ports = self.feed.rows(&tokens)?;
+            let rows: Vec<&[f64]> = ports.iter().map(Vec::as_slice).collect();
+            let length = tokens.len() / points.dimension;
+            let given = Given { length, tokens: &rows, parameters: &parameters };
+            for (token, step) in self.system.realise(&given).iter().enumerate().skip(1) {
+                let found =
+                    Law::of(step).ok_or_else(|| missing(self.mechanism, "its transition is not diagonal"))?;
+                match &self.law {
+                    None => self.law = Some(found),
+                    Some(law) if law.same(&found) => {}
+                    Some(_) => {
+                        let reason = "its transition or readout changes from token to token";
+                        return Err(missing(self.mechanism, reason));
+                    }
+                }
+                let input = given.row(self.system.input_port(), token);
+                let written = step.input.chunks_exact(input.len()).map(|row| linalg::dot(row, input));
+                vectors.push(written.chain(input.iter().copied()).collect());
+            }
+        }
+        Ok(vectors)
+    }
 
-/// (B u, u).
-fn step_vector(step: &SystemStep, input: &[f64]) -> Vec<f64> {
-    let entries = step.input.chunks_exact(input.len()).map(|row| linalg::dot(row, input));
-    entries.chain(input.iter().copied()).collect()
-}
+    /// Mean and covariance of (B u, u), and the number of draws behind them.
+    fn moments(&mut self, points: &Points) -> Result<(Vec<f64>, Mat<f64>, f64)> {
+        let vectors = self.vectors(points)?;
+        let size = vectors.first().map_or(0, Vec::len);
+        let mut mean = vec![0.0; size];
+        for (weight, vector) in points.weights.iter().zip(&vectors) {
+            linalg::add_scaled(&mut mean, *weight, vector);
+        }
+        let mut covariance = Mat::zeros(size, size);
+        for (weight, vector) in points.weights.iter().zip(&vectors) {
+            let gap = linalg::difference(vector, &mean);
+            linalg::add_outer(&mut covariance, *weight, &gap, &gap);
+        }
+        if points.draws.is_finite() {
+            let unbiased = points.draws / (points.draws - 1.0);
+            covariance = Mat::from_fn(size, size, |i, j| unbiased * covariance[(i, j)]);
+        }
+        Ok((mean, covariance, points.draws))
+    }
 
-/// Mean and covariance of (B u, u) for a constant B and an input that is a projection (any law) or constant.
-fn exact_moments(
-    setting: &Setting,
-    feed: &Feed,
-    input: usize,
-    step: &SystemStep,
-) -> Result<Option<(Vec<f64>, Mat<f64>)>> {
-    let (port, source) = &feed.ports[input];
-    let (mean, covariance) = match source {
-        Source::Function(_) => return Ok(None),
-        Source::Constant(numbers) => (numbers.clone(), Mat::zeros(port.width, port.width)),
-        Source::Projection(matrix) => (
-            linalg::apply(matrix.as_ref(), &setting.tokens.mean()?),
-            matrix * setting.tokens.covariance()? * matrix.transpose(),
-        ),
-    };
-    let states = step.input.len() / port.width;
-    let stacked = Mat::from_fn(states + port.width, port.width, |i, j| {
-        if i < states { step.input[i * port.width + j] } else { f64::from(u8::from(i - states == j)) }
-    });
-    let covariance = &stacked * covariance * stacked.transpose();
-    Ok(Some((linalg::apply(stacked.as_ref(), &mean), covariance)))
+    /// E (B u, u) where it is of degree two in the token, which two different rules agree upon; none otherwise.
+    fn exact_mean(&mut self, setting: &Setting) -> Result<Option<Vec<f64>>> {
+        if self.feed.ports.iter().any(|(_, source)| matches!(source, Source::Function(_))) {
+            return Ok(None);
+        }
+        let tokens = &setting.tokens;
+        let gaussian = Gaussian::new(&tokens.mean()?, tokens.covariance()?.as_ref())?;
+        let (near, _, _) = self.moments(&Points::around(&gaussian, 1.0))?;
+        let (far, _, _) = self.moments(&Points::around(&gaussian, 2.0))?;
+        let size = near.iter().fold(0.0, |size: f64, entry| size.max(entry.abs()));
+        let agree = near.iter().zip(&far).all(|(a, b)| (a - b).abs() <= TOLERANCE * size);
+        Ok(agree.then_some(near))
+    }
 }
 
 /// The part of a system that must not change: diagonal, readout, feedthrough.
@@ -150,26 +252,16 @@ impl Law {
             && close(&self.feedthrough, &other.feedthrough)
     }
 
-    /// Moments of y from those of (b, u).
-    fn answer(
-        &self,
-        mean: &[f64],
-        covariance: &Mat<f64>,
-        draws: Option<f64>,
-        missing: impl Fn(&'static str) -> Error,
-    ) -> Result<Stationary> {
-        let slowest = self.decays.iter().fold(0.0, |largest: f64, decay| largest.max(decay.abs()));
-        if slowest >= 1.0 {
-            return Err(missing("a state does not decay"));
-        }
+    /// From the moments of (b, u): E y, the variance of one draw's contribution to that mean, and Σ_c Var(y_c).
+    fn answer(&self, mean: &[f64], covariance: &Mat<f64>) -> (Vec<f64>, f64, f64) {
         let states = self.decays.len();
         let inputs = mean.len() - states;
         let mut value = Vec::new();
-        let (mut variance, mut squared_error) = (0.0, 0.0);
+        let (mut one_draw, mut variance) = (0.0, 0.0);
         for (c, readout) in self.readout.chunks_exact(states.max(1)).enumerate() {
+            // The feedthrough sees the newest token only.
             let direct =
                 if self.feedthrough.is_empty() { &[][..] } else { &self.feedthrough[c * inputs..][..inputs] };
-            // y = ⟨summed, (b, u)⟩ in mean; the same functional bounds the error of a sampled mean.
             let summed: Vec<f64> = readout
                 .iter()
                 .zip(&self.decays)
@@ -177,33 +269,19 @@ impl Law {
                 .chain(direct.iter().copied())
                 .collect();
             value.push(linalg::dot(&summed, &mean[..summed.len()]));
-            if let Some(draws) = draws {
-                for (i, a) in summed.iter().enumerate() {
-                    for (k, b) in summed.iter().enumerate() {
-                        squared_error += a * b * covariance[(i, k)] / draws;
-                    }
-                }
-            }
-            for i in 0..states {
-                for k in 0..states {
-                    variance += readout[i] * readout[k] * covariance[(i, k)]
-                        / (1.0 - self.decays[i] * self.decays[k]);
-                }
-                // The feedthrough sees the newest token only.
-                for (k, d) in direct.iter().enumerate() {
-                    variance += 2.0 * readout[i] * d * covariance[(i, states + k)];
-                }
-            }
-            for (i, a) in direct.iter().enumerate() {
-                for (k, b) in direct.iter().enumerate() {
-                    variance += a * b * covariance[(states + i, states + k)];
+            for i in 0..summed.len() {
+                for k in 0..summed.len() {
+                    one_draw += summed[i] * summed[k] * covariance[(i, k)];
+                    variance += covariance[(i, k)]
+                        * match (i < states, k < states) {
+                            (true, true) => readout[i] * readout[k] / (1.0 - self.decays[i] * self.decays[k]),
+                            (true, false) => readout[i] * direct[k - states],
+                            (false, true) => direct[i - states] * readout[k],
+                            (false, false) => direct[i - states] * direct[k - states],
+                        };
                 }
             }
         }
-        let accuracy = match draws {
-            None => Accuracy::Exact { tolerance: CLOSED_FORM },
-            Some(_) => Accuracy::Sampled { standard_error: squared_error.max(0.0).sqrt() },
-        };
-        Ok(Stationary { mean: Limit { value, accuracy }, variance, horizon: 1.0 / (1.0 - slowest) })
+        (value, one_draw, variance)
     }
 }
