@@ -7,6 +7,7 @@
 pub mod agreement;
 pub mod batch;
 pub mod diagnostics;
+pub mod delta_rule;
 pub mod dynamical_system;
 mod error;
 pub mod feature_maps;
@@ -15,6 +16,7 @@ pub mod kernels;
 pub mod large_prompt;
 pub mod linear_attention;
 pub mod mechanism;
+pub mod metala;
 pub mod mlstm;
 pub mod normalized_attention;
 mod number;

@@ -250,7 +250,8 @@ impl<T: Real> Work<T> {
     }
 }
 
-fn scale_rows<T: Real>(rows: &mut [T], factors: &[T]) {
+/// Rows times one factor each, in place.
+pub(crate) fn scale_rows<T: Real>(rows: &mut [T], factors: &[T]) {
     let width = rows.len() / factors.len();
     for (row, &factor) in rows.chunks_exact_mut(width).zip(factors) {
         row.iter_mut().for_each(|x| *x *= factor);
