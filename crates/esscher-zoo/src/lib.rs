@@ -21,6 +21,8 @@ pub mod mlstm;
 pub mod normalized_attention;
 mod number;
 pub mod quasi_lstm;
+pub mod rg_lru;
+pub mod s4;
 pub mod s6;
 pub mod softmax;
 pub mod ssd;

@@ -4,6 +4,8 @@ mod common;
 
 use common::check_all;
 use esscher_zoo::quasi_lstm::{Forget, QuasiLstm};
+use esscher_zoo::rg_lru::RgLru;
+use esscher_zoo::s4::S4;
 use esscher_zoo::s6::S6;
 
 #[test]
@@ -18,4 +20,16 @@ fn the_quasi_lstm_agrees() {
 fn s6_agrees() {
     check_all(&S6 { width: 3, expansion: 5 });
     check_all(&S6 { width: 1, expansion: 1 });
+}
+
+#[test]
+fn s4_agrees() {
+    check_all(&S4 { width: 3, pairs: 5 });
+    check_all(&S4 { width: 1, pairs: 1 });
+}
+
+#[test]
+fn the_rg_lru_agrees() {
+    check_all(&RgLru { width: 3 });
+    check_all(&RgLru { width: 1 });
 }
