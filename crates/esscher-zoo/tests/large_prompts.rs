@@ -47,8 +47,6 @@ fn gated_linear_attention_keeps_the_stationary_law_of_its_geometric_sums() {
             (at.variance.value - law.variance).abs() < 6.0 * at.variance.absolute_error(),
             "{at:?} {law:?}"
         );
-        let sampled = stationary(&mechanism, &setting, &Draws::default()).unwrap().mean;
-        assert!(sampled.distance(&law.mean).unwrap() < 5.0 * error_of(&sampled), "{sampled:?} {law:?}");
     }
 }
 

@@ -5,6 +5,7 @@
 
 use super::rows::Rows;
 use crate::error::{Error, Result};
+use crate::metala::static_approximation::{keys_for_fixed_decay, log_decays_for};
 
 /// Errors of the two approximations of rows, in Euclidean norm relative to the norm of the row.
 #[derive(Debug, Clone, PartialEq)]
@@ -15,10 +16,10 @@ pub struct StaticApproximation {
     pub fixed_errors: Vec<(f64, f64)>,
 }
 
-/// Approximates every row of nonnegative weights by both devices; `bound` is the largest |q k_s| allowed to fixed decays.
+/// Approximates every row of positive weights by both devices; `bound` is the largest |q k_s| allowed to fixed decays.
 ///
 /// # Errors
-/// A negative weight, a row without weight, or a decay outside of (0, 1].
+/// A visible weight that is not positive, or a decay outside of (0, 1].
 pub fn static_approximation(rows: &Rows, decays: &[f64], bound: f64) -> Result<StaticApproximation> {
     if let Some(&decay) = decays.iter().find(|&&decay| !(decay > 0.0 && decay <= 1.0)) {
         return Err(Error::Option {
@@ -34,40 +35,31 @@ pub fn static_approximation(rows: &Rows, decays: &[f64], bound: f64) -> Result<S
     for index in 0..rows.count() {
         let visible = if rows.count() == rows.tokens { rows.visible(index) } else { 0..rows.tokens };
         let row = &rows.row(index)[visible];
-        if row.iter().any(|&weight| weight < 0.0) || row.iter().sum::<f64>() <= 0.0 {
-            return Err(Error::Missing {
-                mechanism: "this row of attention".to_string(),
-                what: "static approximation",
-                reason: "its weights must be nonnegative and not all zero",
-            });
-        }
-        result.dynamic_error = result.dynamic_error.max(error(row, &dynamic(row)));
+        result.dynamic_error = result.dynamic_error.max(error(row, &dynamic(row)?));
         for (decay, largest) in &mut result.fixed_errors {
-            *largest = largest.max(error(row, &fixed(row, *decay, bound)));
+            *largest = largest.max(error(row, &fixed(row, *decay, bound)?));
         }
     }
     Ok(result)
 }
 
-/// Weights that the recurrence h ← α_s h + (1 − α_s) v_s gives with α_s = P_{s−1}/P_s, times Σ p.
-fn dynamic(row: &[f64]) -> Vec<f64> {
+/// Weights that the recurrence h ← α_s h + (1 − α_s) v_s gives to the last token, times Σ p.
+fn dynamic(row: &[f64]) -> Result<Vec<f64>> {
     let mut weights = vec![0.0; row.len()];
-    let mut before = 0.0;
-    for (s, &weight) in row.iter().enumerate() {
-        let after = before + weight;
-        let decay = if after > 0.0 { before / after } else { 0.0 };
-        weights[..s].iter_mut().for_each(|kept| *kept *= decay);
-        weights[s] = 1.0 - decay;
-        before = after;
+    for (s, log_decay) in log_decays_for(row)?.iter().enumerate() {
+        weights[..s].iter_mut().for_each(|kept| *kept *= log_decay.exp());
+        weights[s] = -log_decay.exp_m1();
     }
-    // Nothing has been written before the first weight, so these are a law; the read-out restores the sum.
-    weights.iter().map(|weight| weight * before).collect()
+    // They are a law; the read-out restores the sum.
+    let sum: f64 = row.iter().sum();
+    Ok(weights.iter().map(|weight| weight * sum).collect())
 }
 
-/// min(p_s, bound α^{t−s}): the closest that bounded keys get.
-fn fixed(row: &[f64], decay: f64, bound: f64) -> Vec<f64> {
-    let last = row.len() - 1;
-    row.iter().enumerate().map(|(s, weight)| weight.min(bound * decay.powi((last - s) as i32))).collect()
+/// The weights of the keys that would be needed, cut at the bound: the closest that bounded keys get.
+fn fixed(row: &[f64], decay: f64, bound: f64) -> Result<Vec<f64>> {
+    let keys = keys_for_fixed_decay(row, decay.ln())?;
+    let kept = |(s, key): (usize, &f64)| key.min(bound) * (decay.ln() * (row.len() - 1 - s) as f64).exp();
+    Ok(keys.iter().enumerate().map(kept).collect())
 }
 
 fn error(row: &[f64], approximation: &[f64]) -> f64 {

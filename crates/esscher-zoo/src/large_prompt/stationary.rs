@@ -1,6 +1,7 @@
 //! The stationary law of what decays: with constant Λ and readout, y = Σ_j C Λʲ b_j over independent b = B u, a geometric sum.
 //!
-//! Mean C(I − Λ)⁻¹E b + D E u; variance Σ_{ik} C_i C_k Cov(b_i, b_k)/(1 − λ_i λ_k) for diagonal Λ; horizon 1/(1 − max |λ|).
+//! Mean C(I − Λ)⁻¹E b + D E u; variance C P Cᵀ + terms with D, where P = ΛPΛᵀ + Cov(b), that is Cov(b_i, b_k)/(1 − λ_i λ_k) for diagonal Λ;
+//! horizon 1/(1 − max |λ|), λ the eigenvalues.
 //!
 //! Where ports are projections of the token, b is a polynomial of degree two in it (key times value). Then E b depends on mean and
 //! covariance of the token law alone, whatever the law, and a few points with weights give it exactly; for mixtures of Gaussians three
@@ -32,7 +33,7 @@ pub struct Stationary {
 /// Relative error of the exact moments: rounding of sums over nodes, and what may hide a polynomial of higher degree.
 const TOLERANCE: f64 = 1e-10;
 
-/// The stationary law of a mechanism with a diagonal realisation whose transition and readout do not depend on the token.
+/// The stationary law of a mechanism with a realisation whose transition and readout do not depend on the token.
 ///
 /// # Errors
 /// A mechanism without realisation, a transition or readout that changes from token to token, or one that does not decay.
@@ -50,7 +51,7 @@ pub fn stationary(mechanism: &dyn Mechanism, setting: &Setting, draws: &Draws) -
         None => evaluator.moments(&Points::drawn(setting, draws)?)?,
     };
     let law = evaluator.law.ok_or_else(|| missing(mechanism, "it realises no step"))?;
-    let slowest = law.decays.iter().fold(0.0, |largest: f64, decay| largest.max(decay.abs()));
+    let slowest = law.slowest().ok_or_else(|| missing(mechanism, "its transition has no eigenvalues"))?;
     if !(slowest < 1.0) {
         return Err(missing(mechanism, "a state does not decay"));
     }
@@ -173,8 +174,7 @@ impl Evaluator<'_> {
             let length = tokens.len() / points.dimension;
             let given = Given { length, tokens: &rows, parameters: &parameters };
             for (token, step) in self.system.realise(&given).iter().enumerate().skip(1) {
-                let found =
-                    Law::of(step).ok_or_else(|| missing(self.mechanism, "its transition is not diagonal"))?;
+                let found = Law::of(step);
                 match &self.law {
                     None => self.law = Some(found),
                     Some(law) if law.same(&found) => {}
@@ -226,59 +226,123 @@ impl Evaluator<'_> {
     }
 }
 
-/// The part of a system that must not change: diagonal, readout, feedthrough.
+/// The part of a system that must not change: transition, readout, feedthrough.
 struct Law {
-    decays: Vec<f64>,
+    transition: Transition,
     readout: Vec<f64>,
     feedthrough: Vec<f64>,
 }
 
+/// Doublings after which the sum of a geometric series has 2⁶⁰ terms.
+const DOUBLINGS: usize = 60;
+
 impl Law {
-    fn of(step: &SystemStep) -> Option<Self> {
-        let Transition::Diagonal(decays) = &step.transition else { return None };
-        Some(Law {
-            decays: decays.clone(),
+    fn of(step: &SystemStep) -> Self {
+        Law {
+            transition: step.transition.clone(),
             readout: step.readout.clone(),
             feedthrough: step.feedthrough.clone(),
-        })
+        }
     }
 
     fn same(&self, other: &Law) -> bool {
         let close = |a: &[f64], b: &[f64]| {
             a.len() == b.len() && a.iter().zip(b).all(|(x, y)| (x - y).abs() <= 1e-12 * x.abs().max(y.abs()))
         };
-        close(&self.decays, &other.decays)
-            && close(&self.readout, &other.readout)
-            && close(&self.feedthrough, &other.feedthrough)
+        let transitions = match (&self.transition, &other.transition) {
+            (Transition::Diagonal(a), Transition::Diagonal(b))
+            | (Transition::Dense(a), Transition::Dense(b)) => close(a, b),
+            _ => false,
+        };
+        transitions && close(&self.readout, &other.readout) && close(&self.feedthrough, &other.feedthrough)
+    }
+
+    fn states(&self) -> usize {
+        match &self.transition {
+            Transition::Diagonal(decays) => decays.len(),
+            Transition::Dense(matrix) => matrix.len().isqrt(),
+        }
+    }
+
+    /// Λ as a matrix.
+    fn dense(matrix: &[f64], states: usize) -> Mat<f64> {
+        Mat::from_fn(states, states, |i, j| matrix[i * states + j])
+    }
+
+    /// max |λ|.
+    fn slowest(&self) -> Option<f64> {
+        let sizes: Vec<f64> = match &self.transition {
+            Transition::Diagonal(decays) => decays.iter().map(|decay| decay.abs()).collect(),
+            Transition::Dense(matrix) => {
+                let eigenvalues = Self::dense(matrix, self.states()).eigenvalues().ok()?;
+                eigenvalues.iter().map(|value| value.re.hypot(value.im)).collect()
+            }
+        };
+        Some(sizes.into_iter().fold(0.0, f64::max))
+    }
+
+    /// (I − Λ)⁻¹ᵀ applied to a row of C: what the row takes of all past b.
+    fn summed(&self, readout: &[f64]) -> Vec<f64> {
+        match &self.transition {
+            Transition::Diagonal(decays) => {
+                readout.iter().zip(decays).map(|(c, decay)| c / (1.0 - decay)).collect()
+            }
+            Transition::Dense(matrix) => {
+                // Σ_{j < 2n} Λʲ = (I + Λⁿ) Σ_{j < n} Λʲ.
+                let mut power = Self::dense(matrix, self.states());
+                let mut sum = readout.to_vec();
+                for _ in 0..DOUBLINGS {
+                    let further = linalg::apply_transpose(power.as_ref(), &sum);
+                    linalg::add_scaled(&mut sum, 1.0, &further);
+                    power = &power * &power;
+                }
+                sum
+            }
+        }
+    }
+
+    /// P = ΛPΛᵀ + Q, the covariance of the stationary state.
+    fn state_covariance(&self, written: &Mat<f64>) -> Mat<f64> {
+        match &self.transition {
+            Transition::Diagonal(decays) => Mat::from_fn(decays.len(), decays.len(), |i, k| {
+                written[(i, k)] / (1.0 - decays[i] * decays[k])
+            }),
+            Transition::Dense(matrix) => {
+                let mut power = Self::dense(matrix, self.states());
+                let mut sum = written.clone();
+                for _ in 0..DOUBLINGS {
+                    sum = &sum + &power * &sum * power.transpose();
+                    power = &power * &power;
+                }
+                sum
+            }
+        }
     }
 
     /// From the moments of (b, u): E y, the variance of one draw's contribution to that mean, and Σ_c Var(y_c).
     fn answer(&self, mean: &[f64], covariance: &Mat<f64>) -> (Vec<f64>, f64, f64) {
-        let states = self.decays.len();
+        let states = self.states();
         let inputs = mean.len() - states;
+        let state_covariance =
+            self.state_covariance(&Mat::from_fn(states, states, |i, k| covariance[(i, k)]));
         let mut value = Vec::new();
         let (mut one_draw, mut variance) = (0.0, 0.0);
         for (c, readout) in self.readout.chunks_exact(states.max(1)).enumerate() {
             // The feedthrough sees the newest token only.
             let direct =
                 if self.feedthrough.is_empty() { &[][..] } else { &self.feedthrough[c * inputs..][..inputs] };
-            let summed: Vec<f64> = readout
-                .iter()
-                .zip(&self.decays)
-                .map(|(readout, decay)| readout / (1.0 - decay))
-                .chain(direct.iter().copied())
-                .collect();
+            let mut summed = self.summed(readout);
+            summed.extend_from_slice(direct);
             value.push(linalg::dot(&summed, &mean[..summed.len()]));
             for i in 0..summed.len() {
                 for k in 0..summed.len() {
                     one_draw += summed[i] * summed[k] * covariance[(i, k)];
-                    variance += covariance[(i, k)]
-                        * match (i < states, k < states) {
-                            (true, true) => readout[i] * readout[k] / (1.0 - self.decays[i] * self.decays[k]),
-                            (true, false) => readout[i] * direct[k - states],
-                            (false, true) => direct[i - states] * readout[k],
-                            (false, false) => direct[i - states] * direct[k - states],
-                        };
+                    variance += match (i < states, k < states) {
+                        (true, true) => readout[i] * readout[k] * state_covariance[(i, k)],
+                        (true, false) => readout[i] * direct[k - states] * covariance[(i, k)],
+                        (false, true) => direct[i - states] * readout[k] * covariance[(i, k)],
+                        (false, false) => direct[i - states] * direct[k - states] * covariance[(i, k)],
+                    };
                 }
             }
         }
