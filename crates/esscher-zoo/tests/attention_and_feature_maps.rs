@@ -3,12 +3,21 @@
 mod common;
 
 use common::check_all;
-use esscher_zoo::agreement::{Drawn, Gates, check_agreement};
+use esscher_core::numerics::Stream;
+use esscher_zoo::Number;
+use esscher_zoo::agreement::{Drawn, Gates, check_agreement, relative_difference};
 use esscher_zoo::feature_maps::{Elu, FeatureMap, Hedgehog, Identity, LunaMap, Performer, Relu, T2r, Taylor};
 use esscher_zoo::gated_linear_attention::GatedLinearAttention;
+use esscher_zoo::inline::local_residual::{
+    Neighbourhood, convolve, convolve_backward, residual_weights, residual_weights_backward,
+};
+use esscher_zoo::inline::{Inline, Kernel};
 use esscher_zoo::linear_attention::{LinearAttention, Normaliser};
+use esscher_zoo::luna::Luna;
 use esscher_zoo::mechanism::{Chunked, Definition, Given, Gradient, Initial, Mechanism, Order};
+use esscher_zoo::softmax::taylor_realisation::truncation_error;
 use esscher_zoo::softmax::{Reach, Softmax};
+use esscher_zoo::traced;
 use std::time::Instant;
 
 #[test]
@@ -134,6 +143,150 @@ fn hedgehog_starts_with_products_of_softmaxes_of_both_signs() {
     let [query, key] = TWO;
     let expected: f64 = softmax(query).iter().zip(softmax(key)).map(|(q, k)| q * k).sum();
     assert!((kernel(&Hedgehog { width: 3 }, &query, &key) - expected).abs() < 1e-14);
+}
+
+#[test]
+fn luna_agrees() {
+    for order in [Order::Causal, Order::Whole] {
+        check_all(&Luna { key_width: 3, value_width: 2, projections: 3, channels: 2, hidden: 5, order });
+        check_all(&Luna { key_width: 2, value_width: 1, projections: 1, channels: 3, hidden: 4, order });
+    }
+}
+
+#[test]
+fn inline_attention_agrees() {
+    for order in [Order::Causal, Order::Whole] {
+        for kernel in [Kernel::Identity, Kernel::Relu, Kernel::LeakyRelu, Kernel::Exponential] {
+            check_all(&Inline { kernel, key_width: 3, value_width: 5, order });
+        }
+        check_all(&Inline { kernel: Kernel::Identity, key_width: 1, value_width: 1, order });
+    }
+}
+
+/// The figure of the InLine paper, with coordinates read off its plot: four keys, and queries on one ray.
+#[test]
+fn queries_on_a_ray_collapse_in_linear_attention_and_stay_apart_in_inline() {
+    let key = [0.6, 1.85, 1.0, 1.0, 1.95, 0.65, 1.8, 0.3];
+    let query: Vec<f64> = (1..=4).flat_map(|length| [0.4, 0.9].map(|x| x * f64::from(length))).collect();
+    let mut value = [0.0; 16];
+    value.iter_mut().step_by(5).for_each(|entry| *entry = 1.0);
+    // With the unit vectors as values, outputs are rows of weights.
+    let given = Given { length: 4, tokens: &[&query, &key, &value], parameters: &[] };
+    let relu = LinearAttention {
+        map: Relu { width: 2 },
+        value_width: 4,
+        normaliser: Normaliser::Sum,
+        order: Order::Whole,
+    };
+    let collapsed = relu.reference(&given).outputs;
+    let inline = Inline { kernel: Kernel::Identity, key_width: 2, value_width: 4, order: Order::Whole }
+        .reference(&given);
+    for row in 1..4 {
+        for c in 0..4 {
+            assert!((collapsed[row * 4 + c] - collapsed[c]).abs() < 1e-14);
+        }
+        assert!(inline.outputs[row * 4] > inline.outputs[(row - 1) * 4] + 0.02);
+    }
+    for row in inline.outputs.chunks_exact(4) {
+        assert!((row.iter().sum::<f64>() - 1.0).abs() < 1e-14);
+    }
+}
+
+fn normals(seed: u64, count: usize) -> Vec<f64> {
+    let mut numbers = vec![0.0; count];
+    Stream::new(seed, 0, 0).fill_normals(&mut numbers);
+    numbers
+}
+
+fn assert_near(found: &[f64], expected: &[f64]) {
+    let difference = relative_difference(found, expected, 0.0);
+    assert!(difference < 1e-12, "differs by {difference:e}");
+}
+
+#[test]
+fn the_local_residual_is_a_convolution_with_zeros_around() {
+    let channels = 3;
+    let value = normals(1, 14 * channels);
+    let at = |row: isize, column: isize, columns: isize, c: usize| {
+        let token = row * columns + column;
+        let inside = row >= 0 && (0..columns).contains(&column) && token < 14;
+        if inside { value[token as usize * channels + c] } else { 0.0 }
+    };
+    for (neighbourhood, columns) in [
+        (Neighbourhood::CausalLine, 14),
+        (Neighbourhood::CentredLine, 14),
+        (Neighbourhood::Grid { columns: 4 }, 4),
+        (Neighbourhood::Grid { columns: 1 }, 1),
+    ] {
+        let size = neighbourhood.size();
+        let weight = normals(2, channels * size);
+        let mut expected = Vec::new();
+        for t in 0..14 {
+            for c in 0..channels {
+                let mut sum = 0.0;
+                for index in 0..size {
+                    let i = index as isize;
+                    let (down, right) = match neighbourhood {
+                        Neighbourhood::CausalLine => (0, i - 2),
+                        Neighbourhood::CentredLine => (0, i - 1),
+                        Neighbourhood::Grid { .. } => (i / 3 - 1, i % 3 - 1),
+                    };
+                    sum += weight[c * size + index] * at(t / columns + down, t % columns + right, columns, c);
+                }
+                expected.push(sum);
+            }
+        }
+        assert_near(&convolve(neighbourhood, channels, &value, &weight), &expected);
+
+        let slopes = normals(3, value.len());
+        let all: Vec<f64> = value.iter().chain(&weight).copied().collect();
+        let (_, gradient) = traced::gradient(&all, |numbers| {
+            let (value, weight) = numbers.split_at(value.len());
+            weigh(&convolve(neighbourhood, channels, value, weight), &slopes)
+        });
+        let (mut to_value, mut to_weight) = (vec![0.0; value.len()], vec![0.0; weight.len()]);
+        convolve_backward(neighbourhood, channels, &value, &weight, &slopes, &mut to_value, &mut to_weight);
+        assert_near(&[to_value, to_weight].concat(), &gradient);
+    }
+}
+
+fn weigh<N: Number>(numbers: &[N], by: &[f64]) -> N {
+    numbers.iter().zip(by).fold(N::zero(), |sum, (&x, &weight)| sum + x * N::constant(weight))
+}
+
+#[test]
+fn weights_of_the_local_residual_have_their_gradient() {
+    let (mean, first, second) = (normals(1, 5), normals(2, 4 * 5), normals(3, 18 * 4));
+    let slopes = normals(4, 18);
+    let all = [mean.clone(), first.clone(), second.clone()].concat();
+    let (_, gradient) = traced::gradient(&all, |numbers| {
+        let (mean, rest) = numbers.split_at(5);
+        let (first, second) = rest.split_at(20);
+        weigh(&residual_weights(mean, first, second), &slopes)
+    });
+    let (mut to_mean, mut to_first, mut to_second) = (vec![0.0; 5], vec![0.0; 20], vec![0.0; 72]);
+    residual_weights_backward(&mean, &first, &second, &slopes, &mut to_mean, &mut to_first, &mut to_second);
+    assert_near(&[to_mean, to_first, to_second].concat(), &gradient);
+    // GELU(0) = 0 and GELU(1) = 0.8412 (0.8413 in the form with the normal distribution).
+    assert!((residual_weights(&[1.0], &[1.0], &[1.0])[0] - 0.8412_f64).abs() < 1e-4);
+}
+
+#[test]
+fn taylor_systems_approach_softmax_attention() {
+    let softmax = Softmax { key_width: 3, value_width: 2, reach: Reach::Causal };
+    let drawn = Drawn::new(&softmax, 23, Gates::Moderate, 3);
+    drawn.with::<f64, _>(0, 23, |given| {
+        let errors = truncation_error(given, &[0, 2, 4, 6, 8, 10, 12, 14, 16, 18]);
+        for pair in errors.windows(2) {
+            assert!(pair[1].1 < pair[0].1, "{errors:?}");
+        }
+        let largest = (0..23)
+            .flat_map(|t| (0..=t).map(move |r| (t, r)))
+            .map(|(t, r)| given.row(0, t).iter().zip(given.row(1, r)).map(|(q, k)| q * k).sum::<f64>())
+            .fold(0.0, |largest: f64, product| largest.max(product.abs() / 3f64.sqrt()));
+        assert!((3.0..6.0).contains(&largest), "the largest score is {largest}");
+        assert!(errors[9].1 < 1e-8, "{errors:?}");
+    });
 }
 
 /// Not a check: prints nanoseconds per token. `cargo test --release -- --ignored --nocapture speed`

@@ -1,6 +1,7 @@
 //! φ(x) = softmax([2u, −2u]) with u = Wx + b, which starts at u = x (key `zhang2024hedgehog`).
 
-use super::{FeatureMap, affine};
+use super::FeatureMap;
+use crate::kernels::affine;
 use crate::mechanism::{Initial, Parameter};
 use crate::number::{Number, Real};
 
@@ -21,7 +22,8 @@ impl FeatureMap for Hedgehog {
     }
 
     fn parameters(&self) -> Vec<Parameter> {
-        let identity = affine::identity(self.width, self.width);
+        let mut identity = vec![0.0; self.width * self.width];
+        identity.iter_mut().step_by(self.width + 1).for_each(|entry| *entry = 1.0);
         vec![
             Parameter {
                 name: "map_weight",

@@ -1,6 +1,7 @@
 //! φ(x) = [ψ_ℓ(u_i)]_{i ≤ m, ℓ ≤ L} / √m with u = Wx + b and ψ = ReLU ∘ affine ∘ ReLU ∘ affine of one number (key `shahbazi2025`).
 
-use super::{FeatureMap, affine};
+use super::FeatureMap;
+use crate::kernels::affine;
 use crate::mechanism::{Initial, Parameter};
 use crate::number::{Number, Real};
 

@@ -3,7 +3,6 @@
 //! One map, with one set of parameters, serves queries and keys. The released code of Hedgehog trains one for each; sharing
 //! it is our choice, so that every map fits the same mechanism.
 
-mod affine;
 mod elu;
 mod hedgehog;
 mod identity;

@@ -1,6 +1,7 @@
 //! φ(x) = ReLU(Wx + b) with trained W and b (key `kasai2021`).
 
-use super::{FeatureMap, affine};
+use super::FeatureMap;
+use crate::kernels::affine;
 use crate::mechanism::{Initial, Parameter};
 use crate::number::{Number, Real};
 

@@ -2,6 +2,7 @@
 
 pub(crate) mod diagonal_scan;
 pub(crate) mod corrected_sum;
+pub(crate) mod affine;
 pub(crate) mod gated_sum;
 pub(crate) mod linear_sum;
 pub(crate) mod logistic;

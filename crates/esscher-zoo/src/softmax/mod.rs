@@ -7,6 +7,7 @@
 mod chunked;
 mod recurrent;
 mod reference;
+pub mod taylor_realisation;
 
 use crate::mechanism::{Meaning, Mechanism, Order, Port, Signature};
 use std::ops::Range;
