@@ -28,6 +28,8 @@ pub mod s4;
 pub mod s6;
 pub mod softmax;
 pub mod ssd;
+pub mod selective_rope;
+pub mod swax;
 pub mod traced;
 
 pub use error::{Error, Result};

@@ -40,7 +40,8 @@ impl<T: Real> Gates<T> {
         logistic(input, &mut self.opened, &mut self.closed);
         let size = recurrence.len();
         let channels = self.rates.len();
-        for (to, from) in self.decays[..size].chunks_exact_mut(channels).zip(self.recurrence.chunks_exact(channels))
+        for (to, from) in
+            self.decays[..size].chunks_exact_mut(channels).zip(self.recurrence.chunks_exact(channels))
         {
             for ((to, &gate), &rate) in to.iter_mut().zip(from).zip(&self.rates) {
                 *to = rate * gate;

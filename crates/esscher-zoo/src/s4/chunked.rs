@@ -4,9 +4,7 @@
 //! it. A scan costs O(d m) per token whatever the length, and starts from any state.
 
 use super::discretisation::{Complex, Held, hold_all};
-use super::{
-    IMAGINARY, INPUT, LOG_REAL, LOG_STEP, READOUT_IMAGINARY, READOUT_REAL, S4, SKIP,
-};
+use super::{IMAGINARY, INPUT, LOG_REAL, LOG_STEP, READOUT_IMAGINARY, READOUT_REAL, S4, SKIP};
 use crate::kernels::diagonal_scan::{block_of, blocks};
 use crate::mechanism::{Chunked, Given, Gradient, Saved, State};
 use crate::number::Real;
@@ -40,8 +38,7 @@ impl<T: Real> Constants<T> {
         for (((real, imaginary), &u), ((&a, &b), (&p, &q))) in
             reals.iter_mut().zip(imaginaries).zip(inputs).zip(constants)
         {
-            (*real, *imaginary) =
-                (a * *real - b * *imaginary + p * u, a * *imaginary + b * *real + q * u);
+            (*real, *imaginary) = (a * *real - b * *imaginary + p * u, a * *imaginary + b * *real + q * u);
         }
     }
 
@@ -100,7 +97,10 @@ impl<T: Real> Chunked<T> for S4 {
                     let range = c * self.pairs..(c + 1) * self.pairs;
                     let sum = |readout: usize, states: &[T]| {
                         let readout = &given.parameters[readout][range.clone()];
-                        readout.iter().zip(&states[range.clone()]).fold(T::zero(), |sum, (&c, &h)| sum + c * h)
+                        readout
+                            .iter()
+                            .zip(&states[range.clone()])
+                            .fold(T::zero(), |sum, (&c, &h)| sum + c * h)
                     };
                     *y = given.parameters[SKIP][c] * given.row(INPUT, t)[c]
                         + two * (sum(READOUT_REAL, reals) - sum(READOUT_IMAGINARY, imaginaries));
@@ -139,7 +139,8 @@ impl<T: Real> Chunked<T> for S4 {
             for (i, t) in tokens.enumerate().rev() {
                 let here = &states[i * 2 * size..(i + 1) * 2 * size];
                 let before = if i == 0 { border } else { &states[(i - 1) * 2 * size..i * 2 * size] };
-                let row = output_slopes[t * self.width..(t + 1) * self.width].iter().map(|&slope| two * slope);
+                let row =
+                    output_slopes[t * self.width..(t + 1) * self.width].iter().map(|&slope| two * slope);
                 self.spread(&row.collect::<Vec<T>>(), &mut spread_slopes);
                 self.spread(given.row(INPUT, t), &mut inputs);
                 for index in 0..size {
@@ -160,10 +161,11 @@ impl<T: Real> Chunked<T> for S4 {
                 for c in 0..self.width {
                     let slope = output_slopes[t * self.width + c];
                     gradient.parameters[SKIP][c] += slope * given.row(INPUT, t)[c];
-                    let through_states = (c * self.pairs..(c + 1) * self.pairs).fold(T::zero(), |sum, index| {
-                        sum + constants.input_real[index] * slopes[index]
-                            + constants.input_imaginary[index] * slopes[size + index]
-                    });
+                    let through_states =
+                        (c * self.pairs..(c + 1) * self.pairs).fold(T::zero(), |sum, index| {
+                            sum + constants.input_real[index] * slopes[index]
+                                + constants.input_imaginary[index] * slopes[size + index]
+                        });
                     gradient.tokens[INPUT][t * self.width + c] +=
                         through_states + given.parameters[SKIP][c] * slope;
                 }

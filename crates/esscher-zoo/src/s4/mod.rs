@@ -56,8 +56,7 @@ impl Mechanism for S4 {
             })
             .collect();
         let frequencies: Vec<f64> = (0..self.pairs).map(|s| PI * s as f64).collect();
-        let parameter =
-            |name, size, initial| Parameter { name, size, shared: false, initial, trained: true };
+        let parameter = |name, size, initial| Parameter { name, size, shared: false, initial, trained: true };
         Signature {
             tokens: vec![Port { name: "input", width: self.width, meaning: Meaning::Content }],
             parameters: vec![

@@ -31,6 +31,9 @@ impl DynamicalSystem for S4 {
             readout[channel * states + imaginary] = -2.0 * given.parameters[READOUT_IMAGINARY][real];
         }
         let feedthrough = diagonal(given.parameters[SKIP]);
-        vec![SystemStep { transition: Transition::Dense(transition), input, readout, feedthrough }; given.length]
+        vec![
+            SystemStep { transition: Transition::Dense(transition), input, readout, feedthrough };
+            given.length
+        ]
     }
 }

@@ -27,7 +27,14 @@ impl S6 {
 
 impl<T: Real> Block<T> {
     /// Decays and states of these tokens; moves `state` behind them.
-    fn scan(&mut self, mechanism: &S6, given: &Given<'_, T>, rates: &[T], tokens: Range<usize>, state: &mut [T]) {
+    fn scan(
+        &mut self,
+        mechanism: &S6,
+        given: &Given<'_, T>,
+        rates: &[T],
+        tokens: Range<usize>,
+        state: &mut [T],
+    ) {
         let size = mechanism.size();
         let filled = tokens.len() * size;
         let rows = self.decays.chunks_exact_mut(size).zip(self.states.chunks_exact_mut(size));
@@ -63,7 +70,9 @@ impl<T: Real> Chunked<T> for S6 {
             for (t, states) in tokens.zip(block.states.chunks_exact(size)) {
                 let (input, query) = (given.row(INPUT, t), given.row(QUERY, t));
                 let outputs = &mut outputs[t * self.width..(t + 1) * self.width];
-                for (c, (y, states)) in outputs.iter_mut().zip(states.chunks_exact(self.expansion)).enumerate() {
+                for (c, (y, states)) in
+                    outputs.iter_mut().zip(states.chunks_exact(self.expansion)).enumerate()
+                {
                     *y = states
                         .iter()
                         .zip(query)

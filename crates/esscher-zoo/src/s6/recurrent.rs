@@ -31,7 +31,9 @@ impl<N: Number> Definition<N> for S6 {
             *y = row
                 .iter()
                 .zip(token.tokens[QUERY])
-                .fold(token.parameters[SKIP][c] * token.tokens[INPUT][c], |sum, (&h, &query)| sum + query * h);
+                .fold(token.parameters[SKIP][c] * token.tokens[INPUT][c], |sum, (&h, &query)| {
+                    sum + query * h
+                });
         }
     }
 }

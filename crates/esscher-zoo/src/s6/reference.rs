@@ -21,13 +21,14 @@ pub(super) fn evaluate<N: Number>(mechanism: &S6, given: &Given<'_, N>) -> Evalu
         for c in 0..width {
             let skipped = given.parameters[SKIP][c] * given.row(INPUT, t)[c];
             outputs.push(
-                (0..expansion)
-                    .fold(skipped, |sum, s| sum + given.row(QUERY, t)[s] * state_at(c, s, t)),
+                (0..expansion).fold(skipped, |sum, s| sum + given.row(QUERY, t)[s] * state_at(c, s, t)),
             );
         }
     }
     let last = given.length - 1;
-    let numbers =
-        (0..width).flat_map(|c| (0..expansion).map(move |s| (c, s))).map(|(c, s)| state_at(c, s, last)).collect();
+    let numbers = (0..width)
+        .flat_map(|c| (0..expansion).map(move |s| (c, s)))
+        .map(|(c, s)| state_at(c, s, last))
+        .collect();
     Evaluated { outputs, state: State { seen: given.length, numbers } }
 }
