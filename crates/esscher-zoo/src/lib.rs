@@ -7,8 +7,8 @@
 pub mod agreement;
 pub mod batch;
 pub mod catalogue;
-pub mod diagnostics;
 pub mod delta_rule;
+pub mod diagnostics;
 pub mod dynamical_system;
 mod error;
 pub mod feature_maps;
@@ -27,8 +27,6 @@ pub mod quasi_lstm;
 pub mod rg_lru;
 pub mod s4;
 pub mod s6;
-pub mod softmax;
-pub mod ssd;
 pub mod selective_rope;
 pub mod softmax;
 pub mod ssd;
