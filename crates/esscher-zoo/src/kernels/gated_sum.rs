@@ -6,7 +6,7 @@
 //! halves, so every exponent is at most zero. Each token has one factor per level and channel: C log₂ C exponentials a chunk.
 
 use super::matrix::{Matrix, add_product, set_product};
-use crate::number::Real;
+use crate::number::{Number, Real};
 
 /// Tokens per chunk: the largest power of two for which the work between tokens of a chunk is not the bulk.
 const CHUNK: usize = 64;
@@ -441,7 +441,8 @@ fn pairs_of(size: usize, block: usize) -> impl Iterator<Item = Pair> {
     })
 }
 
-fn dot<T: Real>(left: &[T], right: &[T]) -> T {
+/// The product of two vectors.
+pub(crate) fn dot<T: Number>(left: &[T], right: &[T]) -> T {
     // Eight sums at once, which the compiler keeps in vector registers.
     let mut sums = [T::zero(); 8];
     let (lefts, rights) = (left.chunks_exact(8), right.chunks_exact(8));
