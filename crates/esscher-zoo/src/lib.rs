@@ -6,8 +6,8 @@
 
 pub mod agreement;
 pub mod batch;
-pub mod diagnostics;
 pub mod delta_rule;
+pub mod diagnostics;
 pub mod dynamical_system;
 mod error;
 pub mod feature_maps;
@@ -26,9 +26,9 @@ pub mod quasi_lstm;
 pub mod rg_lru;
 pub mod s4;
 pub mod s6;
+pub mod selective_rope;
 pub mod softmax;
 pub mod ssd;
-pub mod selective_rope;
 pub mod swax;
 pub mod traced;
 
