@@ -174,7 +174,21 @@ pub struct State<N> {
     pub numbers: Vec<N>,
 }
 
+/// A state that is only read.
+#[derive(Debug, Clone, Copy)]
+pub struct StateView<'a, N> {
+    /// How many tokens were absorbed.
+    pub seen: usize,
+    /// Everything else.
+    pub numbers: &'a [N],
+}
+
 impl<N> State<N> {
+    /// The state for reading.
+    pub fn view(&self) -> StateView<'_, N> {
+        StateView { seen: self.seen, numbers: &self.numbers }
+    }
+
     /// Bytes of its numbers.
     pub fn bytes(&self) -> usize {
         self.numbers.len() * size_of::<N>()
@@ -202,7 +216,7 @@ pub trait Definition<N: Number> {
     /// Takes one token into the state.
     fn absorb(&self, token: &Given<'_, N>, state: &mut State<N>);
     /// Answers one token from the state, which in causal order has absorbed it.
-    fn read(&self, token: &Given<'_, N>, state: &State<N>, output: &mut [N]);
+    fn read(&self, token: &Given<'_, N>, state: StateView<'_, N>, output: &mut [N]);
 }
 
 /// What a forward pass keeps for the backward pass; only the mechanism that made it knows the layout.
@@ -288,7 +302,7 @@ pub fn stream<N: Number>(
             for (token, output) in outputs.chunks_exact_mut(width).enumerate() {
                 token_at(token, &mut |one| {
                     mechanism.absorb(one, state);
-                    mechanism.read(one, state, output);
+                    mechanism.read(one, state.view(), output);
                 });
             }
         }
@@ -297,7 +311,7 @@ pub fn stream<N: Number>(
                 token_at(token, &mut |one| mechanism.absorb(one, state));
             }
             for (token, output) in outputs.chunks_exact_mut(width).enumerate() {
-                token_at(token, &mut |one| mechanism.read(one, state, output));
+                token_at(token, &mut |one| mechanism.read(one, state.view(), output));
             }
         }
     }

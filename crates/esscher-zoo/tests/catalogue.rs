@@ -129,7 +129,7 @@ fn operations_of_a_step(mechanism: &dyn Mechanism, seen: usize) -> usize {
             let token = Given { length: 1, tokens: &rows, parameters: given.parameters };
             mechanism.absorb(&token, &mut state);
             let mut output = vec![Traced::constant(0.0); mechanism.signature().output];
-            mechanism.read(&token, &state, &mut output);
+            mechanism.read(&token, state.view(), &mut output);
             output[0]
         })
     })

@@ -3,8 +3,8 @@
 use super::recurrent::inverse_length;
 use super::{BETA, DeltaRule, KEY, QUERY, VALUE};
 use crate::kernels::corrected_sum::{CorrectedSlopes, CorrectedSum};
-use crate::kernels::gated_sum::{add_scaled, dot};
 use crate::kernels::scalar_gated_sum::scale_rows_into;
+use crate::kernels::slices::{add_scaled, dot};
 use crate::mechanism::{Chunked, Given, Gradient, Saved, State};
 use crate::number::Real;
 

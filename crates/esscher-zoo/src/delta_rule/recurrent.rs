@@ -1,7 +1,7 @@
 //! The recurrence: recall Sᵀ k̂, write β k̂ times what is missing to the value; answer with Sᵀ q̂.
 
 use super::{BETA, DeltaRule, EPSILON, KEY, QUERY, VALUE, reference};
-use crate::mechanism::{Definition, Evaluated, Given, State};
+use crate::mechanism::{Definition, Evaluated, Given, State, StateView};
 use crate::number::Number;
 
 /// 1/√(|x|² + ε).
@@ -43,7 +43,7 @@ impl<N: Number> Definition<N> for DeltaRule {
         }
     }
 
-    fn read(&self, token: &Given<'_, N>, state: &State<N>, output: &mut [N]) {
+    fn read(&self, token: &Given<'_, N>, state: StateView<'_, N>, output: &mut [N]) {
         let query = token.tokens[QUERY];
         recall(output, &state.numbers, query, inverse_length(query));
     }

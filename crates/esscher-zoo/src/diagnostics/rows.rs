@@ -94,7 +94,7 @@ pub fn query_rows(
             .map(|query| {
                 token[port] = query;
                 let reading = Given { length: 1, tokens: &token, parameters: given.parameters };
-                mechanism.read(&reading, &state, &mut output);
+                mechanism.read(&reading, state.view(), &mut output);
                 output[channel]
             })
             .collect()

@@ -1,7 +1,7 @@
 //! The recurrence: decay every row of S, add k vᵀ; answer with s Sᵀ q.
 
 use super::{GatedLinearAttention, KEY, LOG_DECAY, QUERY, VALUE, reference};
-use crate::mechanism::{Definition, Evaluated, Given, State};
+use crate::mechanism::{Definition, Evaluated, Given, State, StateView};
 use crate::number::Number;
 
 impl<N: Number> Definition<N> for GatedLinearAttention {
@@ -24,7 +24,7 @@ impl<N: Number> Definition<N> for GatedLinearAttention {
         }
     }
 
-    fn read(&self, token: &Given<'_, N>, state: &State<N>, output: &mut [N]) {
+    fn read(&self, token: &Given<'_, N>, state: StateView<'_, N>, output: &mut [N]) {
         output.fill(N::zero());
         for (&q, row) in token.tokens[QUERY].iter().zip(state.numbers.chunks_exact(self.value_width)) {
             let q = q * N::constant(self.scale());

@@ -1,7 +1,7 @@
 //! The recurrence: add to the three sums; answer with (s/N) Sᵀφ(q) + (1 − s φ(q)·k̄) v̄.
 
 use super::{Inline, KEY, QUERY, VALUE, reference};
-use crate::mechanism::{Definition, Evaluated, Given, State};
+use crate::mechanism::{Definition, Evaluated, Given, State, StateView};
 use crate::number::Number;
 
 impl<N: Number> Definition<N> for Inline {
@@ -25,7 +25,7 @@ impl<N: Number> Definition<N> for Inline {
         value_sums.iter_mut().zip(value).for_each(|(sum, &v)| *sum += v);
     }
 
-    fn read(&self, token: &Given<'_, N>, state: &State<N>, output: &mut [N]) {
+    fn read(&self, token: &Given<'_, N>, state: StateView<'_, N>, output: &mut [N]) {
         let query = self.map(token.tokens[QUERY]);
         let (products, rest) = state.numbers.split_at(self.key_width * self.value_width);
         let (key_sums, value_sums) = rest.split_at(self.key_width);

@@ -1,6 +1,6 @@
 //! u = Wx + b of one vector, and its derivative; W row by row.
 
-use super::gated_sum::dot;
+use super::slices::dot;
 use crate::number::{Number, Real};
 
 /// Adds Wx to `output`.

@@ -6,7 +6,7 @@
 
 use super::matrix::{Matrix, add_product, set_product, solve_unit_triangle};
 use super::scalar_gated_sum::scale_rows;
-use crate::kernels::gated_sum::{add, dot};
+use super::slices::{add, dot};
 use crate::number::Real;
 
 /// Tokens per chunk, as in the gated sums.

@@ -9,3 +9,4 @@ pub(crate) mod linear_sum;
 pub(crate) mod logistic;
 pub mod matrix;
 pub(crate) mod scalar_gated_sum;
+pub(crate) mod slices;

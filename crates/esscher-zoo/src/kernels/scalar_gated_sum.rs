@@ -4,8 +4,8 @@
 //! t − 1 plus g_t: every exponent is a sum of its own gates and never a difference of cumulative sums, so a gate of −10⁻⁷ is
 //! not lost behind one of −60. The derivative in g_j is likewise a sum over the pairs r < j ≤ t only, without cancellation.
 
-use super::gated_sum::{add, add_scaled, dot, multiply};
 use super::matrix::{Matrix, add_product, set_product};
+use super::slices::{add, add_scaled, dot, multiply};
 use crate::number::Real;
 
 /// Tokens per chunk, as in the sum with one decay per channel.

@@ -114,7 +114,7 @@ pub(super) fn read_prompt(
             mechanism.absorb(&one, &mut state);
             for _ in lengths.iter().filter(|&&length| length == absorbed + token + 1) {
                 let mut output = vec![0.0; width];
-                mechanism.read(&one, &state, &mut output);
+                mechanism.read(&one, state.view(), &mut output);
                 readings.push(output);
             }
         }

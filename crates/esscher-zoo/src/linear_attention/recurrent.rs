@@ -2,7 +2,7 @@
 
 use super::{GUARD, KEY, LinearAttention, Normaliser, QUERY, VALUE, reference};
 use crate::feature_maps::FeatureMap;
-use crate::mechanism::{Definition, Evaluated, Given, State};
+use crate::mechanism::{Definition, Evaluated, Given, State, StateView};
 use crate::number::Number;
 
 impl<N: Number, M: FeatureMap> Definition<N> for LinearAttention<M> {
@@ -25,7 +25,7 @@ impl<N: Number, M: FeatureMap> Definition<N> for LinearAttention<M> {
         key_sums.iter_mut().zip(&key).for_each(|(sum, &k)| *sum += k);
     }
 
-    fn read(&self, token: &Given<'_, N>, state: &State<N>, output: &mut [N]) {
+    fn read(&self, token: &Given<'_, N>, state: StateView<'_, N>, output: &mut [N]) {
         let query = self.map.apply_rows(token.tokens[QUERY], token.parameters);
         let (products, key_sums) = state.numbers.split_at(query.len() * self.value_width);
         let divisor = match self.normaliser {

@@ -1,7 +1,7 @@
 //! The recurrence of linear attention: S ← S + φ(k) vᵀ, z ← z + φ(k); answer with Sᵀ φ(q) / φ(q)·z.
 
 use super::{Luna, reference};
-use crate::mechanism::{Definition, Evaluated, Given, State};
+use crate::mechanism::{Definition, Evaluated, Given, State, StateView};
 use crate::number::Number;
 
 impl<N: Number> Definition<N> for Luna {
@@ -17,7 +17,7 @@ impl<N: Number> Definition<N> for Luna {
         self.linear_attention().absorb(token, state);
     }
 
-    fn read(&self, token: &Given<'_, N>, state: &State<N>, output: &mut [N]) {
+    fn read(&self, token: &Given<'_, N>, state: StateView<'_, N>, output: &mut [N]) {
         self.linear_attention().read(token, state, output);
     }
 }

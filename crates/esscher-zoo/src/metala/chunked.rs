@@ -1,7 +1,8 @@
 //! The fast form: the gated sum of `kernels::gated_sum` with keys 1 − α, plus the self-augmentation token by token.
 
 use super::{AUGMENTATION, Augmentation, LOG_DECAY, MetaLinearAttention, QUERY, VALUE};
-use crate::kernels::gated_sum::{GatedSlopes, GatedSum, add_scaled, dot, multiply_into};
+use crate::kernels::gated_sum::{GatedSlopes, GatedSum};
+use crate::kernels::slices::{add_scaled, dot, multiply_into};
 use crate::mechanism::{Chunked, Given, Gradient, Saved, State};
 use crate::number::Real;
 

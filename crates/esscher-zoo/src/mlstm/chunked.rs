@@ -1,8 +1,8 @@
 //! The fast form: C̄ and n̄ by `kernels::scalar_gated_sum` with keys e^ĩ k, values [v | 1] and log-decays ln σ(f̃); m beside them.
 
 use super::{CAP, EPSILON, FORGET_GATE, INPUT_GATE, KEY, MatrixLstm, QUERY, VALUE, capped};
-use crate::kernels::gated_sum::{add, add_scaled, dot};
 use crate::kernels::scalar_gated_sum::{ScalarGatedSlopes, ScalarGatedSum, scale_rows_into};
+use crate::kernels::slices::{add, add_scaled, dot};
 use crate::mechanism::{Chunked, Given, Gradient, Saved, State};
 use crate::number::Real;
 

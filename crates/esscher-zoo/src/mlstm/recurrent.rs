@@ -1,7 +1,7 @@
 //! The recurrence: m by its maximum, [C | n] decayed and written to in units of e^m; answer with Cᵀq over the divisor.
 
 use super::{EPSILON, FORGET_GATE, INPUT_GATE, KEY, MatrixLstm, QUERY, VALUE, capped, reference};
-use crate::mechanism::{Definition, Evaluated, Given, State};
+use crate::mechanism::{Definition, Evaluated, Given, State, StateView};
 use crate::number::Number;
 
 impl<N: Number> Definition<N> for MatrixLstm {
@@ -28,7 +28,7 @@ impl<N: Number> Definition<N> for MatrixLstm {
         }
     }
 
-    fn read(&self, token: &Given<'_, N>, state: &State<N>, output: &mut [N]) {
+    fn read(&self, token: &Given<'_, N>, state: StateView<'_, N>, output: &mut [N]) {
         output.fill(N::zero());
         let (memory, stabiliser) = state.numbers.split_at(self.key_width * (self.value_width + 1));
         let mut total = N::zero();

@@ -1,8 +1,8 @@
 //! The fast form: the sum of `kernels::scalar_gated_sum` without decay, every output over its η.
 
 use super::{KEY, LOG_NORMALISER, NormalizedAttention, QUERY, VALUE};
-use crate::kernels::gated_sum::{add_scaled, dot};
 use crate::kernels::scalar_gated_sum::{ScalarGatedSlopes, ScalarGatedSum, scale_rows};
+use crate::kernels::slices::{add_scaled, dot};
 use crate::mechanism::{Chunked, Given, Gradient, Saved, State};
 use crate::number::Real;
 

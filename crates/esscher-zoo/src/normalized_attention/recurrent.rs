@@ -1,7 +1,7 @@
 //! The recurrence: add k vᵀ to H; answer with Hᵀ q / η.
 
 use super::{KEY, LOG_NORMALISER, NormalizedAttention, QUERY, VALUE, reference};
-use crate::mechanism::{Definition, Evaluated, Given, State};
+use crate::mechanism::{Definition, Evaluated, Given, State, StateView};
 use crate::number::Number;
 
 impl<N: Number> Definition<N> for NormalizedAttention {
@@ -22,7 +22,7 @@ impl<N: Number> Definition<N> for NormalizedAttention {
         }
     }
 
-    fn read(&self, token: &Given<'_, N>, state: &State<N>, output: &mut [N]) {
+    fn read(&self, token: &Given<'_, N>, state: StateView<'_, N>, output: &mut [N]) {
         output.fill(N::zero());
         let inverse = self.normaliser.inverse(token.tokens[LOG_NORMALISER][0]);
         for (&q, row) in token.tokens[QUERY].iter().zip(state.numbers.chunks_exact(self.value_width)) {

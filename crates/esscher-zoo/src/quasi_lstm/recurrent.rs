@@ -1,7 +1,7 @@
 //! The recurrence: h ← λ ⊙ h + σ(i) ⊙ x; answer with σ(o) ⊙ h.
 
 use super::{EXPONENT, FORGET, Forget, INPUT, INPUT_GATE, OUTPUT_GATE, QuasiLstm, reference};
-use crate::mechanism::{Definition, Evaluated, Given, State};
+use crate::mechanism::{Definition, Evaluated, Given, State, StateView};
 use crate::number::Number;
 
 impl<N: Number> Definition<N> for QuasiLstm {
@@ -25,8 +25,8 @@ impl<N: Number> Definition<N> for QuasiLstm {
         }
     }
 
-    fn read(&self, token: &Given<'_, N>, state: &State<N>, output: &mut [N]) {
-        for ((y, &h), o) in output.iter_mut().zip(&state.numbers).zip(token.tokens[OUTPUT_GATE]) {
+    fn read(&self, token: &Given<'_, N>, state: StateView<'_, N>, output: &mut [N]) {
+        for ((y, &h), o) in output.iter_mut().zip(state.numbers).zip(token.tokens[OUTPUT_GATE]) {
             *y = o.sigmoid() * h;
         }
     }

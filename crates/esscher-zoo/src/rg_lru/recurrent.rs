@@ -1,7 +1,7 @@
 //! The recurrence: h ← a ⊙ h + √(1 − a²) ⊙ σ(i) ⊙ x; answer with h.
 
 use super::{INPUT, INPUT_GATE, LAMBDA, RECURRENCE_GATE, RgLru, SHARPNESS, reference};
-use crate::mechanism::{Definition, Evaluated, Given, State};
+use crate::mechanism::{Definition, Evaluated, Given, State, StateView};
 use crate::number::Number;
 
 impl<N: Number> Definition<N> for RgLru {
@@ -24,7 +24,7 @@ impl<N: Number> Definition<N> for RgLru {
         }
     }
 
-    fn read(&self, _token: &Given<'_, N>, state: &State<N>, output: &mut [N]) {
+    fn read(&self, _token: &Given<'_, N>, state: StateView<'_, N>, output: &mut [N]) {
         output.copy_from_slice(&state.numbers);
     }
 }

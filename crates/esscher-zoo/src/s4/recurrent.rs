@@ -2,7 +2,7 @@
 
 use super::discretisation::hold_all;
 use super::{INPUT, READOUT_IMAGINARY, READOUT_REAL, S4, SKIP, reference};
-use crate::mechanism::{Definition, Evaluated, Given, State};
+use crate::mechanism::{Definition, Evaluated, Given, State, StateView};
 use crate::number::Number;
 
 impl<N: Number> Definition<N> for S4 {
@@ -26,7 +26,7 @@ impl<N: Number> Definition<N> for S4 {
         }
     }
 
-    fn read(&self, token: &Given<'_, N>, state: &State<N>, output: &mut [N]) {
+    fn read(&self, token: &Given<'_, N>, state: StateView<'_, N>, output: &mut [N]) {
         let (reals, imaginaries) = state.numbers.split_at(self.size());
         for (c, y) in output.iter_mut().enumerate() {
             let skipped = token.parameters[SKIP][c] * token.tokens[INPUT][c];

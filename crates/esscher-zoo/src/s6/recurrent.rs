@@ -1,7 +1,7 @@
 //! The recurrence: every state decays by e^{Δ A} and takes Δ B u; answer with C h + D u.
 
 use super::{INPUT, KEY, LOG_RATE, QUERY, RATE, S6, SKIP, reference};
-use crate::mechanism::{Definition, Evaluated, Given, State};
+use crate::mechanism::{Definition, Evaluated, Given, State, StateView};
 use crate::number::Number;
 
 impl<N: Number> Definition<N> for S6 {
@@ -26,7 +26,7 @@ impl<N: Number> Definition<N> for S6 {
         }
     }
 
-    fn read(&self, token: &Given<'_, N>, state: &State<N>, output: &mut [N]) {
+    fn read(&self, token: &Given<'_, N>, state: StateView<'_, N>, output: &mut [N]) {
         for (c, (y, row)) in output.iter_mut().zip(state.numbers.chunks_exact(self.expansion)).enumerate() {
             *y = row
                 .iter()

@@ -91,22 +91,22 @@ fn turn_all<T: Real>(rows: &mut [T], width: usize, cosines: &[T], sines: &[T]) {
 }
 
 impl<M: Mechanism> Rotated<M> {
-    fn inner_state<T: Real>(&self, state: &State<T>) -> State<T> {
-        State { seen: state.seen, numbers: state.numbers[self.phases()..].to_vec() }
+    /// The inner state and Φ.
+    fn parts<T: Real>(&self, state: &State<T>) -> (State<T>, Vec<T>) {
+        let (inner, phases) = state.numbers.split_at(state.numbers.len() - self.phases());
+        (State { seen: state.seen, numbers: inner.to_vec() }, phases.to_vec())
     }
 }
 
 impl<T: Real, M: In<T>> Chunked<T> for Rotated<M> {
     fn forward(&self, given: &Given<'_, T>, state: &mut State<T>, outputs: &mut [T]) -> Saved<T> {
         let places = self.places();
-        let turned = Turned::new(self.rotation, places, given, state.seen, &state.numbers[..self.phases()]);
-        let mut inner = self.inner_state(state);
+        let phases = state.numbers.split_off(state.numbers.len() - self.phases());
+        let mut turned = Turned::new(self.rotation, places, given, state.seen, &phases);
         let saved = places.with_rotated(given, &turned.query, &turned.key, |given| {
-            self.inner.forward(given, &mut inner, outputs)
+            self.inner.forward(given, state, outputs)
         });
-        state.seen += given.length;
-        state.numbers = turned.phases;
-        state.numbers.append(&mut inner.numbers);
+        state.numbers.append(&mut turned.phases);
         saved
     }
 
@@ -122,7 +122,9 @@ impl<T: Real, M: In<T>> Chunked<T> for Rotated<M> {
     ) -> State<T> {
         let places = self.places();
         let phases = self.phases();
-        let turned = Turned::new(self.rotation, places, given, initial.seen, &initial.numbers[..phases]);
+        let (inner_initial, before) = self.parts(initial);
+        let (inner_state_slopes, mut sums) = self.parts(state_slopes);
+        let turned = Turned::new(self.rotation, places, given, initial.seen, &before);
         // The inner mechanism adds to the slopes of its ports in place, but to those of turned queries and keys from zero.
         let mut inner_gradient = Gradient {
             tokens: gradient.tokens[..places.angle].iter_mut().map(std::mem::take).collect(),
@@ -137,11 +139,11 @@ impl<T: Real, M: In<T>> Chunked<T> for Rotated<M> {
         let inner_slopes = places.with_rotated(given, &turned.query, &turned.key, |given| {
             self.inner.backward(
                 given,
-                &self.inner_state(initial),
+                &inner_initial,
                 outputs,
                 saved,
                 output_slopes,
-                &self.inner_state(state_slopes),
+                &inner_state_slopes,
                 &mut inner_gradient,
             )
         });
@@ -159,8 +161,7 @@ impl<T: Real, M: In<T>> Chunked<T> for Rotated<M> {
                 }
             }
         }
-        let before = &initial.numbers[..phases];
-        for_each_block(self.rotation, places, given, initial.seen, before, |tokens, cosines, sines| {
+        for_each_block(self.rotation, places, given, initial.seen, &before, |tokens, cosines, sines| {
             let opposite: Vec<T> = sines.iter().map(|&sine| -sine).collect();
             for port in [places.query, places.key] {
                 let range = tokens.start * width..tokens.end * width;
@@ -176,7 +177,6 @@ impl<T: Real, M: In<T>> Chunked<T> for Rotated<M> {
         for (to, slopes) in gradient.tokens.iter_mut().zip(inner_gradient.tokens) {
             *to = slopes;
         }
-        let mut sums = state_slopes.numbers[..phases].to_vec();
         if let Rotation::Selective { temperatures } = self.rotation {
             let temperatures = temperatures.values(phases);
             let rows = angle_slopes.chunks_exact(phases.max(1));
@@ -190,7 +190,8 @@ impl<T: Real, M: In<T>> Chunked<T> for Rotated<M> {
                 }
             }
         }
-        sums.extend(inner_slopes.numbers);
-        State { seen: initial.seen, numbers: sums }
+        let mut slopes = inner_slopes;
+        slopes.numbers.append(&mut sums);
+        slopes
     }
 }

@@ -7,7 +7,7 @@
 //! - [`Rotation::Selective`]: θ_tj = c_j Φ_tj with Φ_t = Σ_{s≤t} ω_s; ω, of width h, is a token port more, called `angle` and
 //!   the last one. The layer makes it, for example by [`angle_network`]. c are fixed [`Temperatures`].
 //!
-//! The state is Φ (h numbers with selective rotations, none otherwise) and then the inner state. Only inner mechanisms in
+//! The state is the inner state and then Φ (h numbers with selective rotations, none otherwise). Only inner mechanisms in
 //! causal order can be turned: the angle of a query is that of the token absorbed last.
 
 mod angle;

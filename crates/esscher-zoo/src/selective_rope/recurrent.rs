@@ -2,7 +2,7 @@
 
 use super::angle::{frequencies, turn};
 use super::{Places, Rotated, Rotation, reference};
-use crate::mechanism::{Definition, Evaluated, Given, Mechanism, State};
+use crate::mechanism::{Definition, Evaluated, Given, Mechanism, State, StateView};
 use crate::number::Number;
 
 impl<M: Mechanism> Rotated<M> {
@@ -42,34 +42,33 @@ impl<N: Number, M: Mechanism + Definition<N>> Definition<N> for Rotated<M> {
 
     fn init(&self) -> State<N> {
         let mut state = Definition::<N>::init(&self.inner);
-        state.numbers.splice(0..0, vec![N::zero(); self.phases()]);
+        state.numbers.extend(vec![N::zero(); self.phases()]);
         state
     }
 
     fn absorb(&self, token: &Given<'_, N>, state: &mut State<N>) {
         let places = self.places();
-        let inner = state.numbers.split_off(self.phases());
-        let mut inner = State { seen: state.seen, numbers: inner };
+        // Φ stands behind the inner state and is taken off for a moment, so that a long inner state is not copied.
+        let mut phases = state.numbers.split_off(state.numbers.len() - self.phases());
         if let Rotation::Selective { .. } = self.rotation {
-            for (phase, &angle) in state.numbers.iter_mut().zip(token.tokens[places.angle]) {
+            for (phase, &angle) in phases.iter_mut().zip(token.tokens[places.angle]) {
                 *phase += angle;
             }
         }
-        state.seen += 1;
-        let (query, key) = self.turned(places, token, state.seen, &state.numbers);
+        let (query, key) = self.turned(places, token, state.seen + 1, &phases);
         places.with_rotated(token, &query, &key, |token| {
-            self.inner.absorb(token, &mut inner);
+            self.inner.absorb(token, state);
         });
-        state.numbers.append(&mut inner.numbers);
+        state.numbers.append(&mut phases);
     }
 
-    fn read(&self, token: &Given<'_, N>, state: &State<N>, output: &mut [N]) {
+    fn read(&self, token: &Given<'_, N>, state: StateView<'_, N>, output: &mut [N]) {
         let places = self.places();
-        let (phases, inner) = state.numbers.split_at(self.phases());
-        let inner = State { seen: state.seen, numbers: inner.to_vec() };
+        let (inner, phases) = state.numbers.split_at(state.numbers.len() - self.phases());
+        let inner = StateView { seen: state.seen, numbers: inner };
         let (query, key) = self.turned(places, token, state.seen, phases);
         places.with_rotated(token, &query, &key, |token| {
-            self.inner.read(token, &inner, output);
+            self.inner.read(token, inner, output);
         });
     }
 }

@@ -33,7 +33,7 @@ pub(super) fn evaluate<N: Number, M: Mechanism + Definition<N>>(
     let mut evaluated =
         places.with_rotated(given, &query, &key, |given| Definition::<N>::reference(&mechanism.inner, given));
     let phases = (0..mechanism.phases()).map(|j| phase(given.length - 1, j));
-    evaluated.state.numbers.splice(0..0, phases);
+    evaluated.state.numbers.extend(phases);
     evaluated
 }
 

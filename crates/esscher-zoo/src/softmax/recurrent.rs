@@ -1,7 +1,7 @@
 //! The recurrence: put (k, v) into the cache; answer with the softmax average of the cached values.
 
 use super::{KEY, QUERY, Softmax, VALUE, reference};
-use crate::mechanism::{Definition, Evaluated, Given, State};
+use crate::mechanism::{Definition, Evaluated, Given, State, StateView};
 use crate::number::Number;
 
 impl<N: Number> Definition<N> for Softmax {
@@ -25,7 +25,7 @@ impl<N: Number> Definition<N> for Softmax {
         state.seen += 1;
     }
 
-    fn read(&self, token: &Given<'_, N>, state: &State<N>, output: &mut [N]) {
+    fn read(&self, token: &Given<'_, N>, state: StateView<'_, N>, output: &mut [N]) {
         let scale = N::constant(self.scale());
         let slots = || state.numbers.chunks_exact(self.slot_width()).take(self.cached(state.seen));
         let mut weights: Vec<N> = slots()

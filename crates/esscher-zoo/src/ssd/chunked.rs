@@ -1,8 +1,8 @@
 //! The fast form: the sum of `kernels::scalar_gated_sum` with keys Δ B and log-decays −Δa, plus the skip.
 
 use super::{KEY, LOG_RATE, QUERY, RATE, SKIP, StateSpaceDuality, VALUE};
-use crate::kernels::gated_sum::{add_scaled, dot};
 use crate::kernels::scalar_gated_sum::{ScalarGatedSlopes, ScalarGatedSum, scale_rows_into};
+use crate::kernels::slices::{add_scaled, dot};
 use crate::mechanism::{Chunked, Given, Gradient, Saved, State};
 use crate::number::Real;
 

@@ -1,7 +1,7 @@
 //! The recurrence: decay all of S by e^{−Δa}, add Δ B xᵀ; answer with Sᵀ C + D ⊙ x.
 
 use super::{KEY, LOG_RATE, QUERY, RATE, SKIP, StateSpaceDuality, VALUE, reference};
-use crate::mechanism::{Definition, Evaluated, Given, State};
+use crate::mechanism::{Definition, Evaluated, Given, State, StateView};
 use crate::number::Number;
 
 impl<N: Number> Definition<N> for StateSpaceDuality {
@@ -25,7 +25,7 @@ impl<N: Number> Definition<N> for StateSpaceDuality {
         }
     }
 
-    fn read(&self, token: &Given<'_, N>, state: &State<N>, output: &mut [N]) {
+    fn read(&self, token: &Given<'_, N>, state: StateView<'_, N>, output: &mut [N]) {
         for ((entry, &skip), &v) in output.iter_mut().zip(token.parameters[SKIP]).zip(token.tokens[VALUE]) {
             *entry = skip * v;
         }

@@ -186,7 +186,7 @@ impl LayerState {
                 .collect();
             let token = Given { length: 1, tokens: &tokens, parameters: &parameters };
             self.mechanism.absorb(&token, state);
-            self.mechanism.read(&token, state, output);
+            self.mechanism.read(&token, state.view(), output);
         }
         mixed
     }
