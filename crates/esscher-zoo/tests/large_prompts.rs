@@ -2,7 +2,7 @@
 //!
 //! Statistical checks use fixed seeds and allow five standard errors: false alarm below 1e-6 each.
 
-use esscher_core::measure::{Gaussian, Law, Mixture, Rademacher, Sphere};
+use esscher_core::measure::{Empirical, Gaussian, Law, Mixture, Rademacher, Sphere};
 use esscher_core::numerics::{Stream, linalg, statistics::Summary};
 use esscher_core::{Accuracy, mat};
 use esscher_zoo::delta_rule::DeltaRule;
@@ -286,19 +286,20 @@ fn inline_attention_has_the_gaussian_limit_of_softmax_at_every_query() {
             inline.distance(&softmax).unwrap() / linalg::norm(&softmax.value).max(1.0)
         };
         assert!(limits(&at(gaussian())) < 1e-12);
-        // To first order in the query the two agree for any law; at large queries they part.
-        assert!(limits(&at(signs.clone())) < 0.1 * size * size || size > 0.3);
-        if size >= 1.0 {
-            assert!(limits(&at(signs.clone())) > 0.01, "{}", limits(&at(signs.clone())));
-        }
+        // To first order in the query the two agree for any law; at large queries softmax saturates and InLine does not.
+        let apart = limits(&at(signs.clone()));
+        assert!(
+            if size < 0.5 { apart < 0.1 * size * size } else { size < 40.0 || apart > 1.0 },
+            "{size}: {apart}"
+        );
     }
 }
 
 /// Closed forms against sampling, and for laws that are no mixtures of Gaussians.
 #[test]
 fn closed_limits_are_those_of_long_prompts() {
-    let atoms =
-        Mixture::new(vec![(0.4, gaussian()), (0.6, Arc::new(Rademacher::new(3).unwrap()) as Law)]).unwrap();
+    let corners = Empirical::from_tokens(3, &[1.0, -1.0, 0.5, -0.5, 1.0, 1.0]).unwrap();
+    let atoms = Mixture::new(vec![(0.4, gaussian()), (0.6, Arc::new(corners) as Law)]).unwrap();
     let sphere: Law = Arc::new(Sphere::new(3, 1.5).unwrap());
     let draws = Draws { tokens: 2048, prompts: 32, seed: 77 };
     let elu = linear(Elu { width: 2 }, Normaliser::Sum);
