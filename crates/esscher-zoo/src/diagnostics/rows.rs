@@ -164,8 +164,9 @@ impl<'a> Probe<'a> {
         let size = found.iter().fold(0.0, |size: f64, x| size.max(x.abs()));
         for ((row, output), zero) in weights.chunks_exact(tokens).zip(&found).zip(&baseline) {
             let expected = zero + row.iter().zip(&values).map(|(w, v)| w * v).sum::<f64>();
-            // Not `>`: a NaN is no weight.
-            if !((output - expected).abs() <= LINEAR * size.max(expected.abs())) {
+            // A NaN is no weight.
+            let linear = (output - expected).abs() <= LINEAR * size.max(expected.abs());
+            if !linear {
                 return Err(Error::Missing {
                     mechanism: format!("{:?}", self.mechanism),
                     what: "rows of attention",

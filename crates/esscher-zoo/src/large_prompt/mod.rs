@@ -30,7 +30,7 @@ pub use moments::{
     Activation, FeatureMoments, Ridge, SecondMoments, TokenMoments, feature_moments, positive_feature_moments,
 };
 pub use sampled::{Draws, sampled_limit};
-pub use setting::{ConstantGates, Setting, Source};
+pub use setting::{ConstantGates, Setting, Source, TokenFunction};
 pub use stationary::{Stationary, stationary};
 
 use crate::error::Result;

@@ -10,6 +10,9 @@ use faer::{Mat, MatRef};
 use std::fmt;
 use std::sync::Arc;
 
+/// Writes the numbers of a port, given the token.
+pub type TokenFunction = Arc<dyn Fn(&[f64], &mut [f64]) + Send + Sync>;
+
 /// How a port is made of the token.
 #[derive(Clone)]
 pub enum Source {
@@ -18,7 +21,7 @@ pub enum Source {
     /// The same numbers for every token.
     Constant(Vec<f64>),
     /// Any function of x, written into the slice.
-    Function(Arc<dyn Fn(&[f64], &mut [f64]) + Send + Sync>),
+    Function(TokenFunction),
 }
 
 impl fmt::Debug for Source {

@@ -52,7 +52,7 @@ pub fn stationary(mechanism: &dyn Mechanism, setting: &Setting, draws: &Draws) -
     };
     let law = evaluator.law.ok_or_else(|| missing(mechanism, "it realises no step"))?;
     let slowest = law.slowest().ok_or_else(|| missing(mechanism, "its transition has no eigenvalues"))?;
-    if !(slowest < 1.0) {
+    if slowest >= 1.0 {
         return Err(missing(mechanism, "a state does not decay"));
     }
     let (value, squared_error, variance) = law.answer(mean.as_ref().unwrap_or(&drawn_mean), &covariance);
