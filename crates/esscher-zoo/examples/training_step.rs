@@ -7,7 +7,8 @@ use esscher_zoo::gated_linear_attention::GatedLinearAttention;
 use esscher_zoo::softmax::{Reach, Softmax};
 use esscher_zoo::tasks::{Example, Segment, Task};
 use esscher_zoo::training::{
-    Continue, LayerSpecification, Mlp, Model, ModelSpecification, Normalisation, Options, Schedule, train_from,
+    Continue, LayerSpecification, Mlp, Model, ModelSpecification, Normalisation, Options, Schedule,
+    train_from,
 };
 use std::sync::Arc;
 use std::time::Instant;

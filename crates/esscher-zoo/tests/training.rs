@@ -25,7 +25,13 @@ fn specification() -> ModelSpecification {
         norm: Some(Normalisation::Layer),
         ..LayerSpecification::plain(Softmax { key_width: 3, value_width: 4, reach: Reach::Window(9) })
     };
-    ModelSpecification { vocabulary: 34, width: 18, heads: 3, positions: Some(32), layers: vec![first, second] }
+    ModelSpecification {
+        vocabulary: 34,
+        width: 18,
+        heads: 3,
+        positions: Some(32),
+        layers: vec![first, second],
+    }
 }
 
 fn task() -> Recall {
@@ -60,7 +66,10 @@ fn gradients_are_those_of_the_loss() {
         // Losses are about 3 in single precision, so their differences are exact to about 1e-6; the rest is curvature.
         let allowed = 1e-2 * expected + 1e-6 / step;
         let name = &model.weights()[place].name;
-        assert!((found - expected).abs() <= allowed, "{name}: {found:e}, expected {expected:e} ± {allowed:e}");
+        assert!(
+            (found - expected).abs() <= allowed,
+            "{name}: {found:e}, expected {expected:e} ± {allowed:e}"
+        );
     }
 }
 
@@ -146,15 +155,13 @@ fn stored_models_are_the_same_models() {
 fn damage_and_mismatch_are_named() {
     let model = Model::new(specification(), 1).unwrap();
     let bytes = model.to_bytes().unwrap();
-    let refused = |specification, bytes: &[u8]| Model::from_bytes(specification, bytes).unwrap_err().to_string();
+    let refused =
+        |specification, bytes: &[u8]| Model::from_bytes(specification, bytes).unwrap_err().to_string();
     let cut = refused(specification(), &bytes[..bytes.len() - 4]);
     assert!(cut.starts_with("the bytes: expected a whole safetensors file"), "{cut}");
     let mut wider = specification();
     wider.width = 24;
-    assert_eq!(
-        refused(wider, &bytes),
-        "the specification: expected \"width = 24\", found \"width = 18\""
-    );
+    assert_eq!(refused(wider, &bytes), "the specification: expected \"width = 24\", found \"width = 18\"");
     let mut damaged = bytes.clone();
     let last = damaged.len() - 4;
     damaged[last..].copy_from_slice(&f32::NAN.to_le_bytes());
@@ -196,7 +203,8 @@ fn mechanisms_may_change_with_the_step() {
         train_from(model, &task(), &schedule(4), 3, &options, &mut |_| Continue::Yes)
     };
     let same = run(&|_, layer| (layer == 1).then(|| window(9))).unwrap();
-    let changing = run(&|step, layer| (layer == 1).then(|| window(if step % 2 == 0 { 2 } else { 9 }))).unwrap();
+    let changing =
+        run(&|step, layer| (layer == 1).then(|| window(if step % 2 == 0 { 2 } else { 9 }))).unwrap();
     assert_eq!(same.model.weights(), trained(4).model.weights());
     assert_ne!(changing.model.weights(), same.model.weights());
     let refused = run(&|_, layer| (layer == 0).then(|| window(9))).unwrap_err().to_string();

@@ -176,7 +176,8 @@ mod tests {
     #[test]
     fn training_and_test_examples_share_no_sequence() {
         let task = Recall::new(128, 64, 4, Filler::Zero).unwrap();
-        let of = |segment| (0..2000).map(|index| task.example(7, segment, index).tokens).collect::<HashSet<_>>();
+        let of =
+            |segment| (0..2000).map(|index| task.example(7, segment, index).tokens).collect::<HashSet<_>>();
         assert!(of(Segment::Train).is_disjoint(&of(Segment::Test)));
     }
 
@@ -192,7 +193,9 @@ mod tests {
 
     #[test]
     fn impossible_tasks_are_refused_by_name() {
-        let refused = |vocabulary, length, pairs| Recall::new(vocabulary, length, pairs, Filler::Zero).unwrap_err().to_string();
+        let refused = |vocabulary, length, pairs| {
+            Recall::new(vocabulary, length, pairs, Filler::Zero).unwrap_err().to_string()
+        };
         assert_eq!(refused(64, 33, 4), "length: expected an even number, found 33");
         assert_eq!(refused(64, 64, 4), "vocabulary: expected an even number above the length, 64, found 64");
         assert_eq!(refused(128, 64, 17), "pairs: expected 1 to 16, a quarter of the length, found 17");

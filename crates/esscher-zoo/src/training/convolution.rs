@@ -61,14 +61,7 @@ pub(super) fn convolve(tape: &Tape, x: &Tensor, taps: &Tensor, length: usize) ->
 }
 
 /// Writes the derivative in one sequence and returns that in the taps.
-fn pull_back(
-    of_x: &mut [f32],
-    x: &[f32],
-    taps: &[f32],
-    z: &[f32],
-    slopes: &[f32],
-    width: usize,
-) -> Vec<f32> {
+fn pull_back(of_x: &mut [f32], x: &[f32], taps: &[f32], z: &[f32], slopes: &[f32], width: usize) -> Vec<f32> {
     let mut of_z = slopes.to_vec();
     with_exponentials(&mut of_z, z, |slope, z, e| {
         let s = sigmoid(z, e);
@@ -79,7 +72,8 @@ fn pull_back(
     for (delay, (tap, of_tap)) in pairs.enumerate() {
         let rows = of_x.chunks_exact_mut(width).zip(x.chunks_exact(width));
         for ((of_x, x), of_z) in rows.zip(of_z.chunks_exact(width).skip(delay)) {
-            for ((((of_x, x), of_z), w), of_w) in of_x.iter_mut().zip(x).zip(of_z).zip(tap).zip(&mut *of_tap) {
+            for ((((of_x, x), of_z), w), of_w) in of_x.iter_mut().zip(x).zip(of_z).zip(tap).zip(&mut *of_tap)
+            {
                 *of_x += w * of_z;
                 *of_w += x * of_z;
             }

@@ -71,7 +71,12 @@ pub(super) fn judge(tape: &Tape, x: &Tensor, table: &Tensor, labelled: &[(usize,
 pub(super) fn logits(x: &[f32], table: &[f32], width: usize) -> Vec<f32> {
     let (rows, vocabulary) = (x.len() / width, table.len() / width);
     let mut logits = vec![0.0; rows * vocabulary];
-    set_product(&mut logits, 1.0, Matrix::new(x, rows, width), Matrix::new(table, vocabulary, width).transposed());
+    set_product(
+        &mut logits,
+        1.0,
+        Matrix::new(x, rows, width),
+        Matrix::new(table, vocabulary, width).transposed(),
+    );
     logits
 }
 
@@ -85,7 +90,8 @@ fn part(x: &[f32], table: &[f32], labelled: &[(usize, u32)], width: usize, asked
     let mut loss = 0.0;
     let mut predictions = Vec::with_capacity(labelled.len());
     for (logits, &(_, target)) in logits.chunks_exact_mut(vocabulary).zip(labelled) {
-        let highest = logits.iter().fold(f32::NEG_INFINITY, |highest, &x| if x > highest { x } else { highest });
+        let highest =
+            logits.iter().fold(f32::NEG_INFINITY, |highest, &x| if x > highest { x } else { highest });
         predictions.push(logits.iter().position(|&x| x == highest).unwrap_or(0) as u32);
         let own = logits[target as usize] - highest;
         logits.iter_mut().for_each(|x| *x -= highest);

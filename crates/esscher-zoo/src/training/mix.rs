@@ -59,16 +59,9 @@ pub fn mix(
         },
         move |passed, given, slopes| {
             let (tokens, parameters) = given.split_at(ports);
-            let gradient = batch::backward::<f32>(
-                &*back,
-                &backward_layout,
-                tokens,
-                parameters,
-                &passed,
-                slopes,
-                None,
-            )
-            .unwrap_or_else(|error| unreachable!("{error}"));
+            let gradient =
+                batch::backward::<f32>(&*back, &backward_layout, tokens, parameters, &passed, slopes, None)
+                    .unwrap_or_else(|error| unreachable!("{error}"));
             gradient.tokens.into_iter().chain(gradient.parameters).map(Slope::Numbers).collect()
         },
     ))

@@ -92,8 +92,7 @@ impl AdamW {
             if !weight.trained {
                 continue;
             }
-            let shrunk =
-                if weight.decays { (1.0 - rate * schedule.weight_decay) as f32 } else { 1.0 };
+            let shrunk = if weight.decays { (1.0 - rate * schedule.weight_decay) as f32 } else { 1.0 };
             for (((x, slope), mean), square) in
                 weight.numbers.iter_mut().zip(gradient).zip(means).zip(squares)
             {

@@ -36,7 +36,9 @@ impl Activation {
             Activation::Plain => return to.copy_from_slice(z),
             Activation::LogDecay => |to: &mut f32, z: f32, e: f32| *to = (z.min(0.0) - ln_1p(e)) / 16.0,
             // Never zero, as a rate must not be.
-            Activation::Rate => |to: &mut f32, z: f32, e: f32| *to = (z.max(0.0) + ln_1p(e)).max(f32::MIN_POSITIVE),
+            Activation::Rate => {
+                |to: &mut f32, z: f32, e: f32| *to = (z.max(0.0) + ln_1p(e)).max(f32::MIN_POSITIVE)
+            }
             Activation::Fraction => |to: &mut f32, z: f32, e: f32| *to = sigmoid(z, e),
         };
         with_exponentials(to, z, visit);

@@ -78,7 +78,8 @@ impl ModelSpecification {
             if layer.mechanism.order() != Order::Causal {
                 return Err(Error::Option {
                     name: "mechanism",
-                    expected: "one in causal order, since the model names tokens one after the other".to_string(),
+                    expected: "one in causal order, since the model names tokens one after the other"
+                        .to_string(),
                     found: format!("{:?}", layer.mechanism),
                 });
             }

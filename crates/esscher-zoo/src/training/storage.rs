@@ -100,9 +100,7 @@ fn read(weight: &Weight, stored: &SafeTensors<'_>) -> Result<Vec<f32>> {
     let (words, _) = view.data().as_chunks::<4>();
     let numbers: Vec<f32> = words.iter().map(|&word| f32::from_le_bytes(word)).collect();
     match numbers.iter().position(|number| !number.is_finite()) {
-        Some(place) => {
-            refuse("finite numbers".to_string(), format!("{} at place {place}", numbers[place]))
-        }
+        Some(place) => refuse("finite numbers".to_string(), format!("{} at place {place}", numbers[place])),
         None => Ok(numbers),
     }
 }

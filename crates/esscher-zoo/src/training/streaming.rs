@@ -92,8 +92,7 @@ impl<'a> Streaming<'a> {
             x = state.step(layer, &weight, x, specification.heads);
         }
         self.seen += 1;
-        let (hidden, _) =
-            normalisation::evaluate(Normalisation::RootMeanSquare, 1, &x, weight(plan.norm));
+        let (hidden, _) = normalisation::evaluate(Normalisation::RootMeanSquare, 1, &x, weight(plan.norm));
         Ok(cross_entropy::logits(&hidden, table, width))
     }
 }
@@ -119,7 +118,14 @@ impl LayerState {
             .ports
             .iter()
             .map(|port| {
-                projection::evaluate(&seen, weight(port.weight), port.bias.map(weight), width, port.activation).0
+                projection::evaluate(
+                    &seen,
+                    weight(port.weight),
+                    port.bias.map(weight),
+                    width,
+                    port.activation,
+                )
+                .0
             })
             .collect();
         let mut mixed = self.mix(layer, weight, &ports, heads);

@@ -3,11 +3,11 @@
 //! All arithmetic of training is in functions over slices. burn keeps the order of the operations, their gradients and the
 //! memory they hold; this file is the only one that knows it.
 
+use burn_autodiff::Autodiff;
 use burn_autodiff::checkpoint::base::Checkpointer;
 use burn_autodiff::checkpoint::strategy::NoCheckpointing;
 use burn_autodiff::grads::Gradients;
 use burn_autodiff::ops::{Backward, Ops};
-use burn_autodiff::Autodiff;
 use burn_backend::tensor::FloatTensor;
 use burn_backend::{TensorData, TensorMetadata};
 use burn_flex::{Flex, FlexTensor};
@@ -178,9 +178,13 @@ impl<const N: usize> Backward<Flex, N> for HandWritten {
                 (Slope::Unasked, None) => continue,
                 (Slope::Unasked, Some(before)) => before,
                 (Slope::Same, None) => slopes.clone(),
-                (Slope::Same, Some(before)) => stored(sum(plain(&slopes).to_vec(), plain(&before)), &shape(input)),
+                (Slope::Same, Some(before)) => {
+                    stored(sum(plain(&slopes).to_vec(), plain(&before)), &shape(input))
+                }
                 (Slope::Numbers(numbers), None) => stored(numbers, &shape(input)),
-                (Slope::Numbers(numbers), Some(before)) => stored(sum(numbers, plain(&before)), &shape(input)),
+                (Slope::Numbers(numbers), Some(before)) => {
+                    stored(sum(numbers, plain(&before)), &shape(input))
+                }
             };
             gradients.register::<Flex>(parent.id, sum);
         }
