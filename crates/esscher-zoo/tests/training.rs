@@ -128,7 +128,7 @@ fn streaming_gives_the_logits_of_the_whole_sequence() {
     let Batch { tokens, length, .. } = task().batch(9, Segment::Test, 0, 3);
     let whole = model.logits(&tokens, length).unwrap();
     for (tokens, whole) in tokens.chunks(length).zip(whole.chunks(length * 34)) {
-        let mut streaming = Streaming::new(&model);
+        let mut streaming = Streaming::new(&model).unwrap();
         let empty = streaming.bytes();
         for (&token, expected) in tokens.iter().zip(whole.chunks(34)) {
             let found = streaming.step(token).unwrap();

@@ -22,6 +22,7 @@ mod specification;
 mod storage;
 mod streaming;
 pub mod tape;
+mod trial;
 
 pub use mix::mix;
 pub use model::{Model, Weight};
@@ -32,3 +33,4 @@ pub use run::{
 };
 pub use specification::{LayerSpecification, Mlp, ModelSpecification};
 pub use streaming::Streaming;
+pub use trial::Trial;
