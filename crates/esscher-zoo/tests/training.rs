@@ -112,7 +112,7 @@ fn every_mechanism_learns_and_streams() {
         assert!(last < 0.97 * losses[0], "{}: {last} after {}", entry.name, losses[0]);
         let tokens = task.example(2, Segment::Test, 0).tokens;
         let whole = trained.model.logits(&tokens, 16).unwrap();
-        let mut streaming = Streaming::new(&trained.model);
+        let mut streaming = Streaming::new(&trained.model).unwrap();
         for (&token, expected) in tokens.iter().zip(whole.chunks(18)) {
             let found = streaming.step(token).unwrap();
             let difference = found.iter().zip(expected).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
