@@ -28,7 +28,9 @@ pub use mix::mix;
 pub use model::{Model, Weight};
 pub use normalisation::Normalisation;
 pub use optimiser::Schedule;
-pub use run::{Continue, Ended, Evaluation, Options, Progress, Trained, evaluate, train, train_from};
+pub use run::{
+    Continue, Ended, Evaluation, MechanismAt, Options, Progress, Trained, evaluate, train, train_from,
+};
 pub use specification::{LayerSpecification, Mlp, ModelSpecification};
 pub use streaming::Streaming;
 pub use trial::Trial;

@@ -68,12 +68,15 @@ pub struct Trained {
     pub last_loss: f64,
 }
 
+/// The mechanism of (step, layer), where it is not the layer's own.
+pub type MechanismAt<'a> = dyn Fn(usize, usize) -> Option<Arc<dyn Mechanism>> + 'a;
+
 /// What may differ from step to step, and what to note on the way.
 #[derive(Default)]
 pub struct Options<'a> {
     /// The mechanism of a layer at a step, where it is not the layer's own: a window drawn anew for every batch, for example.
     /// It must have the ports and parameters of the layer's own.
-    pub mechanism_at: Option<&'a dyn Fn(usize, usize) -> Option<Arc<dyn Mechanism>>>,
+    pub mechanism_at: Option<&'a MechanismAt<'a>>,
     /// Where times are noted, by part of the step.
     pub profile: Option<Profile>,
 }

@@ -38,8 +38,6 @@ pub enum Slope {
     Numbers(Vec<f32>),
     /// The derivative in the output, unchanged.
     Same,
-    /// None: the input is not asked for its gradient.
-    Unasked,
 }
 
 /// Records operations; with a profile it also notes how long they take.
@@ -175,8 +173,6 @@ impl<const N: usize> Backward<Flex, N> for HandWritten {
             // A second derivative is added here and not by burn, which would make a new tensor for the sum.
             let before = gradients.remove::<Flex>(input);
             let sum = match (slope, before) {
-                (Slope::Unasked, None) => continue,
-                (Slope::Unasked, Some(before)) => before,
                 (Slope::Same, None) => slopes.clone(),
                 (Slope::Same, Some(before)) => {
                     stored(sum(plain(&slopes).to_vec(), plain(&before)), &shape(input))
