@@ -62,6 +62,14 @@ impl StateSize {
             StateSize::Grows { formula, .. } => format!("L ({formula})"),
         }
     }
+
+    /// Numbers of the state after this many tokens; none where that is beyond counting.
+    pub fn numbers(&self, sizes: Sizes, seen: usize) -> Option<usize> {
+        match self {
+            StateSize::Constant { numbers, .. } => Some(numbers(sizes)),
+            StateSize::Grows { numbers_per_token, .. } => seen.checked_mul(numbers_per_token(sizes)),
+        }
+    }
 }
 
 /// How the work of a whole sequence grows with its length.
