@@ -62,3 +62,12 @@ pub fn simulate(steps: &[SystemStep], states: usize, inputs: &[f64]) -> Vec<f64>
     }
     outputs
 }
+
+/// The square matrix, row by row, with these numbers on its diagonal.
+pub fn diagonal(numbers: &[f64]) -> Vec<f64> {
+    let mut matrix = vec![0.0; numbers.len() * numbers.len()];
+    for (index, &number) in numbers.iter().enumerate() {
+        matrix[index * (numbers.len() + 1)] = number;
+    }
+    matrix
+}

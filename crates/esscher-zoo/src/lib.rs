@@ -7,12 +7,28 @@
 pub mod agreement;
 pub mod batch;
 pub mod catalogue;
+pub mod delta_rule;
 pub mod dynamical_system;
 mod error;
+pub mod feature_maps;
 pub mod gated_linear_attention;
+pub mod inline;
 pub mod kernels;
+pub mod linear_attention;
+pub mod luna;
 pub mod mechanism;
+pub mod metala;
+pub mod mlstm;
+pub mod normalized_attention;
 mod number;
+pub mod quasi_lstm;
+pub mod rg_lru;
+pub mod s4;
+pub mod s6;
+pub mod softmax;
+pub mod ssd;
+pub mod selective_rope;
+pub mod swax;
 pub mod traced;
 
 pub use error::{Error, Result};

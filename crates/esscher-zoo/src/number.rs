@@ -2,6 +2,9 @@
 
 use crate::kernels::matrix::Matrix;
 use faer::linalg::matmul::matmul;
+use faer::linalg::triangular_solve::{
+    solve_unit_lower_triangular_in_place, solve_unit_upper_triangular_in_place,
+};
 use faer::{Accum, MatMut, Par};
 use std::fmt::Debug;
 use std::ops::{Add, AddAssign, Div, Mul, MulAssign, Neg, Sub, SubAssign};
@@ -103,6 +106,9 @@ pub trait Real: Number + Default {
 
     /// to ← factor · left · right, added to what is there if `add`; see [`crate::kernels::matrix`].
     fn product(to: &mut [Self], add: bool, factor: Self, left: Matrix<'_, Self>, right: Matrix<'_, Self>);
+
+    /// to ← (I + L)⁻¹ to; see [`crate::kernels::matrix::solve_unit_triangle`].
+    fn solve_unit_triangle(to: &mut [Self], lower: Matrix<'_, Self>);
 }
 
 macro_rules! real {
@@ -159,6 +165,18 @@ macro_rules! real {
                 let to = MatMut::from_row_major_slice_mut(&mut to[..rows * columns], rows, columns);
                 let accumulate = if add { Accum::Add } else { Accum::Replace };
                 matmul(to, accumulate, left, right, factor, Par::Seq);
+            }
+
+            fn solve_unit_triangle(to: &mut [Self], lower: Matrix<'_, Self>) {
+                let view = lower.view();
+                let rows = view.nrows();
+                let columns = to.len() / rows;
+                let to = MatMut::from_row_major_slice_mut(to, rows, columns);
+                if lower.is_transposed() {
+                    solve_unit_upper_triangular_in_place(view, to, Par::Seq);
+                } else {
+                    solve_unit_lower_triangular_in_place(view, to, Par::Seq);
+                }
             }
         }
     };

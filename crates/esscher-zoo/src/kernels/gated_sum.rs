@@ -455,7 +455,7 @@ fn pairs_of(size: usize, block: usize) -> impl Iterator<Item = Pair> {
     })
 }
 
-fn dot<T: Real>(left: &[T], right: &[T]) -> T {
+pub(crate) fn dot<T: Real>(left: &[T], right: &[T]) -> T {
     // Eight sums at once, which the compiler keeps in vector registers.
     let mut sums = [T::zero(); 8];
     let (lefts, rights) = (left.chunks_exact(8), right.chunks_exact(8));
@@ -468,11 +468,11 @@ fn dot<T: Real>(left: &[T], right: &[T]) -> T {
     sums.into_iter().fold(rest, |total, sum| total + sum)
 }
 
-fn add<T: Real>(to: &mut [T], from: &[T]) {
+pub(crate) fn add<T: Real>(to: &mut [T], from: &[T]) {
     to.iter_mut().zip(from).for_each(|(x, &y)| *x += y);
 }
 
-fn add_scaled<T: Real>(to: &mut [T], factor: T, from: &[T]) {
+pub(crate) fn add_scaled<T: Real>(to: &mut [T], factor: T, from: &[T]) {
     to.iter_mut().zip(from).for_each(|(x, &y)| *x += factor * y);
 }
 
@@ -480,10 +480,10 @@ fn add_product_of<T: Real>(to: &mut [T], left: &[T], right: &[T]) {
     to.iter_mut().zip(left).zip(right).for_each(|((x, &y), &z)| *x += y * z);
 }
 
-fn multiply<T: Real>(to: &mut [T], by: &[T]) {
+pub(crate) fn multiply<T: Real>(to: &mut [T], by: &[T]) {
     to.iter_mut().zip(by).for_each(|(x, &y)| *x *= y);
 }
 
-fn multiply_into<T: Real>(to: &mut [T], left: &[T], right: &[T]) {
+pub(crate) fn multiply_into<T: Real>(to: &mut [T], left: &[T], right: &[T]) {
     to.iter_mut().zip(left).zip(right).for_each(|((x, &y), &z)| *x = y * z);
 }

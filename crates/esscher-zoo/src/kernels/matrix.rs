@@ -25,6 +25,10 @@ impl<'a, T: Real> Matrix<'a, T> {
         Matrix { transposed: !self.transposed, ..self }
     }
 
+    pub(crate) fn is_transposed(self) -> bool {
+        self.transposed
+    }
+
     pub(crate) fn view(self) -> faer::MatRef<'a, T> {
         let view = faer::MatRef::from_row_major_slice(self.numbers, self.rows, self.columns);
         if self.transposed { view.transpose() } else { view }
@@ -39,4 +43,9 @@ pub fn set_product<T: Real>(to: &mut [T], factor: T, left: Matrix<'_, T>, right:
 /// to ← to + factor · left · right, where `to` is row-major.
 pub fn add_product<T: Real>(to: &mut [T], factor: T, left: Matrix<'_, T>, right: Matrix<'_, T>) {
     T::product(to, true, factor, left, right);
+}
+
+/// to ← (I + L)⁻¹ to, where L is the part of `lower` below the diagonal; its transpose if `lower` is transposed.
+pub fn solve_unit_triangle<T: Real>(to: &mut [T], lower: Matrix<'_, T>) {
+    T::solve_unit_triangle(to, lower);
 }

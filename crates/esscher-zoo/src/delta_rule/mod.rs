@@ -1,0 +1,53 @@
+//! The delta rule: S_t = S_{t−1} − β_t k̂_t (k̂_tᵀ S_{t−1} − v_tᵀ), o_t = S_tᵀ q̂_t, with queries and keys of unit length (key `yang2024delta`).
+//!
+//! Before it writes, a token subtracts a share β of what its key already recalls: at β = 1 the old value is replaced. A query
+//! and a key of width d_k, a value of width d_v, and `beta` in [0, 1] per token and head. The state is S, d_k × d_v.
+//!
+//! Queries and keys are normalised inside, x̂ = x/√(|x|² + 10⁻⁶), as the layers of flash-linear-attention do by default: with
+//! |k̂| ≤ 1 the factor I − β k̂ k̂ᵀ never expands, whereas raw keys of length √d_k would make the state explode. The factor on the
+//! scores is 1, as in the publication; that library's kernel multiplies by 1/√d_k, which the norm behind a head removes.
+
+mod chunked;
+mod realisation;
+mod recurrent;
+mod reference;
+
+use crate::dynamical_system::DynamicalSystem;
+use crate::mechanism::{Meaning, Mechanism, Port, Signature};
+
+/// Linear attention that corrects what it recalls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DeltaRule {
+    /// Width of queries and keys.
+    pub key_width: usize,
+    /// Width of values and outputs.
+    pub value_width: usize,
+}
+
+/// Added to squared lengths, so that zero has a direction.
+pub const EPSILON: f64 = 1e-6;
+
+/// Places of the token ports.
+const QUERY: usize = 0;
+const KEY: usize = 1;
+const VALUE: usize = 2;
+const BETA: usize = 3;
+
+impl Mechanism for DeltaRule {
+    fn signature(&self) -> Signature {
+        Signature {
+            tokens: vec![
+                Port { name: "query", width: self.key_width, meaning: Meaning::Content },
+                Port { name: "key", width: self.key_width, meaning: Meaning::Content },
+                Port { name: "value", width: self.value_width, meaning: Meaning::Content },
+                Port { name: "beta", width: 1, meaning: Meaning::Fraction },
+            ],
+            parameters: Vec::new(),
+            output: self.value_width,
+        }
+    }
+
+    fn dynamical_system(&self) -> Option<&dyn DynamicalSystem> {
+        Some(self)
+    }
+}

@@ -1,0 +1,85 @@
+//! φ(x)_i = exp(ω_i·y − |y|²/2)/√m with y = d^{−1/4} x and ω_i ~ N(0, I): E φ(q)·φ(k) = exp(q·k/√d) (key `choromanski2021`).
+
+use super::{FeatureMap, root_scale};
+use crate::mechanism::{Initial, Parameter};
+use crate::number::{Number, Real};
+use esscher_core::numerics::Stream;
+
+/// Positive random features, independent rather than orthogonal.
+///
+/// The projections are drawn from the seed, the same for all heads, and are a parameter that is not trained, so that
+/// checkpoints hold them. The papers that print ω ~ N(0, I) with the exponent (2ω·x − |x|²)/(2√d) need ω ~ N(0, √d I) there;
+/// scaling x instead is the same. There is no stabilising maximum: it would not be causal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Performer {
+    /// Width of queries and keys.
+    pub width: usize,
+    /// How many features, m.
+    pub features: usize,
+    /// Where the projections are drawn from.
+    pub seed: u64,
+}
+
+impl FeatureMap for Performer {
+    fn input_width(&self) -> usize {
+        self.width
+    }
+
+    fn feature_width(&self) -> usize {
+        self.features
+    }
+
+    fn parameters(&self) -> Vec<Parameter> {
+        let mut projections = vec![0.0; self.features * self.width];
+        Stream::new(self.seed, 0, 0).fill_normals(&mut projections);
+        vec![Parameter {
+            name: "projections",
+            size: projections.len(),
+            shared: true,
+            initial: Initial::Values(projections),
+            trained: false,
+        }]
+    }
+
+    fn apply<N: Number>(&self, input: &[N], parameters: &[&[N]], features: &mut [N]) {
+        let scale = N::constant(root_scale(self.width));
+        let half_square = input.iter().fold(N::zero(), |sum, &x| sum + x * x)
+            * N::constant(0.5 * root_scale(self.width).powi(2));
+        let share = N::constant(1.0 / (self.features as f64).sqrt());
+        for (feature, projection) in features.iter_mut().zip(parameters[0].chunks_exact(self.width)) {
+            let product = projection.iter().zip(input).fold(N::zero(), |sum, (&w, &x)| sum + w * x);
+            *feature = (product * scale - half_square).exp() * share;
+        }
+    }
+
+    fn backward<T: Real>(
+        &self,
+        input: &[T],
+        parameters: &[&[T]],
+        features: &[T],
+        feature_slopes: &[T],
+        input_slopes: &mut [T],
+        parameter_slopes: &mut [Vec<T>],
+    ) {
+        let scale = T::constant(root_scale(self.width));
+        let mut total = T::zero();
+        for (index, (&feature, &slope)) in features.iter().zip(feature_slopes).enumerate() {
+            let exponent_slope = feature * slope;
+            total += exponent_slope;
+            let product_slope = exponent_slope * scale;
+            let row = index * self.width..(index + 1) * self.width;
+            for (((to, projection_slope), &w), &x) in input_slopes
+                .iter_mut()
+                .zip(&mut parameter_slopes[0][row.clone()])
+                .zip(&parameters[0][row])
+                .zip(input)
+            {
+                *to += product_slope * w;
+                *projection_slope += product_slope * x;
+            }
+        }
+        // |y|²/2 = d^{−1/2} |x|²/2.
+        let square_slope = total * scale * scale;
+        input_slopes.iter_mut().zip(input).for_each(|(to, &x)| *to -= square_slope * x);
+    }
+}

@@ -1,0 +1,98 @@
+//! The fast form: the gated sum of `kernels::gated_sum` with keys 1 − α, plus the self-augmentation token by token.
+
+use super::{AUGMENTATION, Augmentation, LOG_DECAY, MetaLinearAttention, QUERY, VALUE};
+use crate::kernels::gated_sum::{GatedSlopes, GatedSum, add_scaled, dot, multiply_into};
+use crate::mechanism::{Chunked, Given, Gradient, Saved, State};
+use crate::number::Real;
+
+impl MetaLinearAttention {
+    /// 1 − α.
+    fn keys<T: Real>(given: &Given<'_, T>) -> Vec<T> {
+        given.tokens[LOG_DECAY].iter().map(|log_decay| -log_decay.exp_m1()).collect()
+    }
+
+    fn sum<'a, T: Real>(&self, given: &Given<'a, T>, key: &'a [T]) -> GatedSum<'a, T> {
+        GatedSum {
+            key_width: self.key_width,
+            value_width: self.value_width,
+            scale: T::constant(self.scale()),
+            query: given.tokens[QUERY],
+            key,
+            value: given.tokens[VALUE],
+            log_decay: given.tokens[LOG_DECAY],
+        }
+    }
+}
+
+impl<T: Real> Chunked<T> for MetaLinearAttention {
+    fn forward(&self, given: &Given<'_, T>, state: &mut State<T>, outputs: &mut [T]) -> Saved<T> {
+        state.seen += given.length;
+        let key = Self::keys(given);
+        let saved = self.sum(given, &key).forward(&mut state.numbers, outputs);
+        if self.augmentation == Augmentation::SelfAttending {
+            let mut augmented = vec![T::zero(); self.key_width];
+            let rows = outputs.chunks_exact_mut(self.value_width).zip(key.chunks_exact(self.key_width));
+            for (t, (output, key)) in rows.enumerate() {
+                multiply_into(&mut augmented, key, given.parameters[AUGMENTATION]);
+                let own = dot(given.row(QUERY, t), &augmented);
+                for (entry, &v) in output.iter_mut().zip(given.row(VALUE, t)) {
+                    *entry += (own * v).sigmoid();
+                }
+            }
+        }
+        Saved(saved)
+    }
+
+    fn backward(
+        &self,
+        given: &Given<'_, T>,
+        initial: &State<T>,
+        _outputs: &[T],
+        saved: &Saved<T>,
+        output_slopes: &[T],
+        state_slopes: &State<T>,
+        gradient: &mut Gradient<T>,
+    ) -> State<T> {
+        let mut numbers = state_slopes.numbers.clone();
+        let [query, value, log_decay] = &mut gradient.tokens[..] else {
+            unreachable!("a gradient has the ports of the signature")
+        };
+        let (keys, values) = (self.key_width, self.value_width);
+        let key = Self::keys(given);
+        let mut key_slopes = vec![T::zero(); key.len()];
+        self.sum(given, &key).backward(
+            &saved.0,
+            output_slopes,
+            &mut numbers,
+            &mut GatedSlopes { query, key: &mut key_slopes, value, log_decay },
+        );
+        if self.augmentation == Augmentation::SelfAttending {
+            let parameter = given.parameters[AUGMENTATION];
+            let mut product = vec![T::zero(); keys];
+            for t in 0..given.length {
+                let (of_keys, of_values) = (t * keys..(t + 1) * keys, t * values..(t + 1) * values);
+                let key = &key[of_keys.clone()];
+                multiply_into(&mut product, key, parameter);
+                let own = dot(given.row(QUERY, t), &product);
+                let mut own_slope = T::zero();
+                let output_slopes = output_slopes[of_values.clone()].iter().zip(given.row(VALUE, t));
+                for (slope, (&output_slope, &v)) in value[of_values].iter_mut().zip(output_slopes) {
+                    // σ' as σ(x) σ(−x), which keeps its smallness where σ rounds to one.
+                    let through = output_slope * (own * v).sigmoid() * (-(own * v)).sigmoid();
+                    own_slope += through * v;
+                    *slope += through * own;
+                }
+                add_scaled(&mut query[of_keys.clone()], own_slope, &product);
+                multiply_into(&mut product, given.row(QUERY, t), parameter);
+                add_scaled(&mut key_slopes[of_keys], own_slope, &product);
+                multiply_into(&mut product, given.row(QUERY, t), key);
+                add_scaled(&mut gradient.parameters[AUGMENTATION], own_slope, &product);
+            }
+        }
+        for ((slope, &key_slope), gate) in log_decay.iter_mut().zip(&key_slopes).zip(given.tokens[LOG_DECAY])
+        {
+            *slope -= key_slope * gate.exp();
+        }
+        State { seen: initial.seen, numbers }
+    }
+}

@@ -1,0 +1,326 @@
+//! Softmax attention, linear attention with its feature maps, LUNA and InLine agree in all of their forms.
+
+mod common;
+
+use common::check_all;
+use esscher_core::numerics::Stream;
+use esscher_zoo::Number;
+use esscher_zoo::agreement::{Drawn, Gates, check_agreement, relative_difference};
+use esscher_zoo::feature_maps::{Elu, FeatureMap, Hedgehog, Identity, LunaMap, Performer, Relu, T2r, Taylor};
+use esscher_zoo::gated_linear_attention::GatedLinearAttention;
+use esscher_zoo::inline::local_residual::{
+    Neighbourhood, convolve, convolve_backward, residual_weights, residual_weights_backward,
+};
+use esscher_zoo::inline::{Inline, Kernel};
+use esscher_zoo::linear_attention::{LinearAttention, Normaliser};
+use esscher_zoo::luna::Luna;
+use esscher_zoo::mechanism::{Chunked, Definition, Given, Gradient, Initial, Mechanism, Order};
+use esscher_zoo::softmax::taylor_realisation::truncation_error;
+use esscher_zoo::softmax::{Reach, Softmax};
+use esscher_zoo::traced;
+use std::time::Instant;
+
+#[test]
+fn softmax_attention_agrees() {
+    for reach in [Reach::Whole, Reach::Causal, Reach::Window(1), Reach::Window(9), Reach::Window(200)] {
+        check_all(&Softmax { key_width: 3, value_width: 5, reach });
+    }
+    check_all(&Softmax { key_width: 1, value_width: 1, reach: Reach::Causal });
+}
+
+#[test]
+fn softmax_attention_agrees_over_several_blocks_of_keys() {
+    for reach in [Reach::Whole, Reach::Causal, Reach::Window(70), Reach::Window(300)] {
+        let mechanism = Softmax { key_width: 3, value_width: 2, reach };
+        if let Err(disagreement) = check_agreement(&mechanism, 531, Gates::Moderate, &[7, 300], 0) {
+            panic!("{mechanism:?}: {disagreement}");
+        }
+    }
+}
+
+#[test]
+fn softmax_attention_takes_scores_whose_exponentials_overflow() {
+    let mechanism = Softmax { key_width: 1, value_width: 1, reach: Reach::Causal };
+    let (query, value) = ([1e3_f32; 300], [1.0_f32; 300]);
+    let key: Vec<f32> = (0..300).map(|t| t as f32).collect();
+    let given = Given { length: 300, tokens: &[&query, &key, &value], parameters: &[] };
+    let mut outputs = [0.0; 300];
+    mechanism.forward(&given, &mut mechanism.init(), &mut outputs);
+    assert!(outputs.iter().all(|o| (o - 1.0).abs() < 1e-6));
+}
+
+fn check_map<M: FeatureMap>(map: M, normaliser: Normaliser, value_width: usize) {
+    for order in [Order::Causal, Order::Whole] {
+        check_all(&LinearAttention { map: map.clone(), value_width, normaliser, order });
+    }
+}
+
+#[test]
+fn linear_attention_agrees_with_every_normaliser() {
+    check_map(Elu { width: 3 }, Normaliser::Sum, 5);
+    check_map(Elu { width: 1 }, Normaliser::Count, 1);
+    check_map(Elu { width: 5 }, Normaliser::None, 2);
+    check_map(Identity { width: 3 }, Normaliser::Count, 5);
+    check_map(Identity { width: 1 }, Normaliser::None, 1);
+    check_map(Relu { width: 5 }, Normaliser::Sum, 3);
+    // Not the sum: there a single feature of the query cancels, and its derivative is the rounding of 0/φ(q).
+    check_map(Relu { width: 1 }, Normaliser::Count, 1);
+}
+
+#[test]
+fn linear_attention_agrees_with_taylor_features() {
+    check_map(Taylor::new(3, 2), Normaliser::Sum, 2);
+    check_map(Taylor::new(2, 4), Normaliser::Sum, 3);
+    check_map(Taylor::new(3, 3), Normaliser::Count, 1);
+    check_map(Taylor::new(3, 0), Normaliser::Sum, 1);
+}
+
+#[test]
+fn linear_attention_agrees_with_random_features() {
+    check_map(Performer { width: 3, features: 7, seed: 4 }, Normaliser::Sum, 2);
+}
+
+#[test]
+fn linear_attention_agrees_with_trained_features() {
+    check_map(Hedgehog { width: 3 }, Normaliser::Sum, 2);
+    check_map(T2r { width: 3, features: 5 }, Normaliser::Sum, 2);
+    check_map(LunaMap { width: 3, projections: 3, channels: 2, hidden: 5 }, Normaliser::Sum, 2);
+}
+
+/// φ(q)·φ(k) at the map's starting parameters.
+fn kernel<M: FeatureMap>(map: &M, query: &[f64], key: &[f64]) -> f64 {
+    let parameters: Vec<Vec<f64>> = map
+        .parameters()
+        .into_iter()
+        .map(|parameter| match parameter.initial {
+            Initial::Constant(value) => vec![value; parameter.size],
+            Initial::Values(values) => values,
+            Initial::Normal(_) => panic!("no starting values"),
+        })
+        .collect();
+    let parameters: Vec<&[f64]> = parameters.iter().map(Vec::as_slice).collect();
+    let features = [query, key].map(|x| map.apply_rows(x, &parameters));
+    features[0].iter().zip(&features[1]).map(|(q, k)| q * k).sum()
+}
+
+const TWO: [[f64; 3]; 2] = [[0.3, -1.2, 0.8], [-0.5, -0.9, 0.4]];
+
+#[test]
+fn taylor_features_give_the_exponential_cut_off() {
+    let [query, key] = TWO;
+    let score = (0.3 * -0.5 + 1.2 * 0.9 + 0.8 * 0.4) / 3f64.sqrt();
+    let mut term = 1.0;
+    let mut sum = 0.0;
+    let choose = |order: usize| (1..=3).fold(1, |product, i| product * (order + i) / i);
+    for order in 0..7 {
+        sum += term;
+        term *= score / (order + 1) as f64;
+        let map = Taylor::new(3, order);
+        assert_eq!(map.feature_width(), choose(order));
+        assert!((kernel(&map, &query, &key) - sum).abs() < 1e-14);
+    }
+}
+
+#[test]
+fn random_features_average_to_the_exponential() {
+    let [query, key] = TWO;
+    let score = (0.3 * -0.5 + 1.2 * 0.9 + 0.8 * 0.4) / 3f64.sqrt();
+    let found = kernel(&Performer { width: 3, features: 100_000, seed: 1 }, &query, &key);
+    // The variance of one product is e^{2s}(e^{|q+k|²/√d} − 1); five deviations, a false alarm in two million seeds.
+    let square: f64 = query.iter().zip(&key).map(|(q, k)| (q + k).powi(2)).sum::<f64>() / 3f64.sqrt();
+    let deviation = score.exp() * ((square.exp() - 1.0) / 100_000.0).sqrt();
+    assert!((found - score.exp()).abs() < 5.0 * deviation, "{found} is not {}", score.exp());
+}
+
+#[test]
+fn hedgehog_starts_with_products_of_softmaxes_of_both_signs() {
+    let softmax = |x: [f64; 3]| {
+        let signed = x.map(|x| (2.0 * x).exp()).into_iter().chain(x.map(|x| (-2.0 * x).exp()));
+        let all: Vec<f64> = signed.collect();
+        let total: f64 = all.iter().sum();
+        all.into_iter().map(move |e| e / total).collect::<Vec<_>>()
+    };
+    let [query, key] = TWO;
+    let expected: f64 = softmax(query).iter().zip(softmax(key)).map(|(q, k)| q * k).sum();
+    assert!((kernel(&Hedgehog { width: 3 }, &query, &key) - expected).abs() < 1e-14);
+}
+
+#[test]
+fn luna_agrees() {
+    for order in [Order::Causal, Order::Whole] {
+        check_all(&Luna { key_width: 3, value_width: 2, projections: 3, channels: 2, hidden: 5, order });
+        check_all(&Luna { key_width: 2, value_width: 1, projections: 1, channels: 3, hidden: 4, order });
+    }
+}
+
+#[test]
+fn inline_attention_agrees() {
+    for order in [Order::Causal, Order::Whole] {
+        for kernel in [Kernel::Identity, Kernel::Relu, Kernel::LeakyRelu, Kernel::Exponential] {
+            check_all(&Inline { kernel, key_width: 3, value_width: 5, order });
+        }
+        check_all(&Inline { kernel: Kernel::Identity, key_width: 1, value_width: 1, order });
+    }
+}
+
+/// The figure of the InLine paper, with coordinates read off its plot: four keys, and queries on one ray.
+#[test]
+fn queries_on_a_ray_collapse_in_linear_attention_and_stay_apart_in_inline() {
+    let key = [0.6, 1.85, 1.0, 1.0, 1.95, 0.65, 1.8, 0.3];
+    let query: Vec<f64> = (1..=4).flat_map(|length| [0.4, 0.9].map(|x| x * f64::from(length))).collect();
+    let mut value = [0.0; 16];
+    value.iter_mut().step_by(5).for_each(|entry| *entry = 1.0);
+    // With the unit vectors as values, outputs are rows of weights.
+    let given = Given { length: 4, tokens: &[&query, &key, &value], parameters: &[] };
+    let relu = LinearAttention {
+        map: Relu { width: 2 },
+        value_width: 4,
+        normaliser: Normaliser::Sum,
+        order: Order::Whole,
+    };
+    let collapsed = relu.reference(&given).outputs;
+    let inline = Inline { kernel: Kernel::Identity, key_width: 2, value_width: 4, order: Order::Whole }
+        .reference(&given);
+    for row in 1..4 {
+        for c in 0..4 {
+            assert!((collapsed[row * 4 + c] - collapsed[c]).abs() < 1e-14);
+        }
+        assert!(inline.outputs[row * 4] > inline.outputs[(row - 1) * 4] + 0.02);
+    }
+    for row in inline.outputs.chunks_exact(4) {
+        assert!((row.iter().sum::<f64>() - 1.0).abs() < 1e-14);
+    }
+}
+
+fn normals(seed: u64, count: usize) -> Vec<f64> {
+    let mut numbers = vec![0.0; count];
+    Stream::new(seed, 0, 0).fill_normals(&mut numbers);
+    numbers
+}
+
+fn assert_near(found: &[f64], expected: &[f64]) {
+    let difference = relative_difference(found, expected, 0.0);
+    assert!(difference < 1e-12, "differs by {difference:e}");
+}
+
+#[test]
+fn the_local_residual_is_a_convolution_with_zeros_around() {
+    let channels = 3;
+    let value = normals(1, 14 * channels);
+    let at = |row: isize, column: isize, columns: isize, c: usize| {
+        let token = row * columns + column;
+        let inside = row >= 0 && (0..columns).contains(&column) && token < 14;
+        if inside { value[token as usize * channels + c] } else { 0.0 }
+    };
+    for (neighbourhood, columns) in [
+        (Neighbourhood::CausalLine, 14),
+        (Neighbourhood::CentredLine, 14),
+        (Neighbourhood::Grid { columns: 4 }, 4),
+        (Neighbourhood::Grid { columns: 1 }, 1),
+    ] {
+        let size = neighbourhood.size();
+        let weight = normals(2, channels * size);
+        let mut expected = Vec::new();
+        for t in 0..14 {
+            for c in 0..channels {
+                let mut sum = 0.0;
+                for index in 0..size {
+                    let i = index as isize;
+                    let (down, right) = match neighbourhood {
+                        Neighbourhood::CausalLine => (0, i - 2),
+                        Neighbourhood::CentredLine => (0, i - 1),
+                        Neighbourhood::Grid { .. } => (i / 3 - 1, i % 3 - 1),
+                    };
+                    sum += weight[c * size + index] * at(t / columns + down, t % columns + right, columns, c);
+                }
+                expected.push(sum);
+            }
+        }
+        assert_near(&convolve(neighbourhood, channels, &value, &weight), &expected);
+
+        let slopes = normals(3, value.len());
+        let all: Vec<f64> = value.iter().chain(&weight).copied().collect();
+        let (_, gradient) = traced::gradient(&all, |numbers| {
+            let (value, weight) = numbers.split_at(value.len());
+            weigh(&convolve(neighbourhood, channels, value, weight), &slopes)
+        });
+        let (mut to_value, mut to_weight) = (vec![0.0; value.len()], vec![0.0; weight.len()]);
+        convolve_backward(neighbourhood, channels, &value, &weight, &slopes, &mut to_value, &mut to_weight);
+        assert_near(&[to_value, to_weight].concat(), &gradient);
+    }
+}
+
+fn weigh<N: Number>(numbers: &[N], by: &[f64]) -> N {
+    numbers.iter().zip(by).fold(N::zero(), |sum, (&x, &weight)| sum + x * N::constant(weight))
+}
+
+#[test]
+fn weights_of_the_local_residual_have_their_gradient() {
+    let (mean, first, second) = (normals(1, 5), normals(2, 4 * 5), normals(3, 18 * 4));
+    let slopes = normals(4, 18);
+    let all = [mean.clone(), first.clone(), second.clone()].concat();
+    let (_, gradient) = traced::gradient(&all, |numbers| {
+        let (mean, rest) = numbers.split_at(5);
+        let (first, second) = rest.split_at(20);
+        weigh(&residual_weights(mean, first, second), &slopes)
+    });
+    let (mut to_mean, mut to_first, mut to_second) = (vec![0.0; 5], vec![0.0; 20], vec![0.0; 72]);
+    residual_weights_backward(&mean, &first, &second, &slopes, &mut to_mean, &mut to_first, &mut to_second);
+    assert_near(&[to_mean, to_first, to_second].concat(), &gradient);
+    // GELU(0) = 0 and GELU(1) = 0.8412 (0.8413 in the form with the normal distribution).
+    assert!((residual_weights(&[1.0], &[1.0], &[1.0])[0] - 0.8412_f64).abs() < 1e-4);
+}
+
+#[test]
+fn taylor_systems_approach_softmax_attention() {
+    let softmax = Softmax { key_width: 3, value_width: 2, reach: Reach::Causal };
+    let drawn = Drawn::new(&softmax, 23, Gates::Moderate, 3);
+    drawn.with::<f64, _>(0, 23, |given| {
+        let errors = truncation_error(given, &[0, 2, 4, 6, 8, 10, 12, 14, 16, 18]);
+        for pair in errors.windows(2) {
+            assert!(pair[1].1 < pair[0].1, "{errors:?}");
+        }
+        let largest = (0..23)
+            .flat_map(|t| (0..=t).map(move |r| (t, r)))
+            .map(|(t, r)| given.row(0, t).iter().zip(given.row(1, r)).map(|(q, k)| q * k).sum::<f64>())
+            .fold(0.0, |largest: f64, product| largest.max(product.abs() / 3f64.sqrt()));
+        assert!((3.0..6.0).contains(&largest), "the largest score is {largest}");
+        assert!(errors[9].1 < 1e-8, "{errors:?}");
+    });
+}
+
+/// Not a check: prints nanoseconds per token. `cargo test --release -- --ignored --nocapture speed`
+#[test]
+#[ignore = "a measurement"]
+fn speed() {
+    let length = 4096;
+    let softmax = |reach| Softmax { key_width: 64, value_width: 64, reach };
+    let mechanisms: Vec<Box<dyn Mechanism>> = vec![
+        Box::new(softmax(Reach::Causal)),
+        Box::new(softmax(Reach::Whole)),
+        Box::new(softmax(Reach::Window(256))),
+        Box::new(GatedLinearAttention { key_width: 64, value_width: 64 }),
+    ];
+    for mechanism in &mechanisms {
+        let mechanism = mechanism.as_ref();
+        let drawn = Drawn::new(mechanism, length, Gates::Moderate, 0);
+        drawn.with::<f32, _>(0, length, |given| {
+            let initial = Definition::<f32>::init(mechanism);
+            let mut outputs = vec![0.0; length * mechanism.signature().output];
+            let slopes = vec![1.0; outputs.len()];
+            let mut best = [f64::INFINITY; 2];
+            for _ in 0..3 {
+                let mut state = initial.clone();
+                let start = Instant::now();
+                let saved = mechanism.forward(given, &mut state, &mut outputs);
+                best[0] = best[0].min(start.elapsed().as_secs_f64());
+                let start = Instant::now();
+                let mut gradient = Gradient::zeros(given);
+                mechanism.backward(given, &initial, &outputs, &saved, &slopes, &state, &mut gradient);
+                best[1] = best[1].min(start.elapsed().as_secs_f64());
+            }
+            let each = best.map(|seconds| 1e9 * seconds / length as f64);
+            println!("{mechanism:?}: {:.0} ns forward, {:.0} ns backward", each[0], each[1]);
+        });
+    }
+}

@@ -1,0 +1,145 @@
+//! Memories that decay, are normalised or are corrected: all forms agree, and what their definitions promise holds.
+
+mod common;
+
+use common::check_all;
+use esscher_zoo::agreement::{Drawn, Gates};
+use esscher_zoo::delta_rule::DeltaRule;
+use esscher_zoo::mechanism::{Chunked, Definition, Given, Gradient, stream};
+use esscher_zoo::metala::static_approximation::{keys_for_fixed_decay, log_decays_for};
+use esscher_zoo::metala::{Augmentation, MetaLinearAttention};
+use esscher_zoo::mlstm::{EPSILON, MatrixLstm};
+use esscher_zoo::normalized_attention::{Normaliser, NormalizedAttention};
+use esscher_zoo::ssd::StateSpaceDuality;
+
+#[test]
+fn state_space_duality_agrees() {
+    check_all(&StateSpaceDuality { key_width: 3, value_width: 5 });
+    check_all(&StateSpaceDuality { key_width: 9, value_width: 1 });
+}
+
+#[test]
+fn normalized_attention_agrees() {
+    for normaliser in [Normaliser::Exponential, Normaliser::Softplus, Normaliser::Sigmoid] {
+        check_all(&NormalizedAttention { key_width: 3, value_width: 5, normaliser });
+    }
+    check_all(&NormalizedAttention { key_width: 9, value_width: 1, normaliser: Normaliser::Exponential });
+}
+
+#[test]
+fn mlstm_agrees() {
+    check_all(&MatrixLstm { key_width: 3, value_width: 5 });
+    check_all(&MatrixLstm { key_width: 9, value_width: 1 });
+}
+
+#[test]
+fn mlstm_depends_on_its_stabiliser_only_through_epsilon() {
+    let mechanism = MatrixLstm { key_width: 3, value_width: 5 };
+    let drawn = Drawn::new(&mechanism, 20, Gates::Moderate, 3);
+    let mut state = Definition::<f64>::init(&mechanism);
+    drawn.with(0, 12, |given| stream(&mechanism, given, &mut state));
+    // The same memory in units of e^{m + 4}.
+    let shift = 4.0;
+    let mut shifted = state.clone();
+    let last = state.numbers.len() - 1;
+    shifted.numbers[..last].iter_mut().for_each(|entry| *entry *= f64::exp(-shift));
+    shifted.numbers[last] += shift;
+    let bound = EPSILON * f64::exp(shifted.numbers[last]);
+    let (plain, moved) = drawn.with(12, 20, |given| {
+        (stream(&mechanism, given, &mut state), stream(&mechanism, given, &mut shifted))
+    });
+    let change = plain.iter().zip(&moved).map(|(a, b)| ((a - b) / a).abs()).fold(0.0, f64::max);
+    // The divisor is at least 1 in units of e^0, so ε moves it by at most ε e^m of itself; and it does move it.
+    assert!(change <= bound, "{change:e} > {bound:e}");
+    assert!(change > 1e-2 * bound, "{change:e}");
+}
+
+#[test]
+fn the_derivative_of_a_tiny_normaliser_is_finite_in_single_precision() {
+    for normaliser in [Normaliser::Exponential, Normaliser::Softplus, Normaliser::Sigmoid] {
+        let mechanism = NormalizedAttention { key_width: 1, value_width: 1, normaliser };
+        let given = Given { length: 1, tokens: &[&[1.0f32], &[1.0], &[1.0], &[-60.0]], parameters: &[] };
+        let initial = Definition::<f32>::init(&mechanism);
+        let (mut state, mut outputs) = (initial.clone(), [0.0]);
+        let saved = mechanism.forward(&given, &mut state, &mut outputs);
+        let mut gradient = Gradient::zeros(&given);
+        mechanism.backward(&given, &initial, &outputs, &saved, &[1.0], &initial, &mut gradient);
+        // o = 1/η and η ≈ e^z, so do/dz = −o.
+        assert!((outputs[0] / 60f32.exp() - 1.0).abs() < 1e-5, "{normaliser:?}: {outputs:?}");
+        assert!((gradient.tokens[3][0] / outputs[0] + 1.0).abs() < 1e-5, "{normaliser:?}");
+    }
+}
+
+#[test]
+fn metala_agrees() {
+    for augmentation in [Augmentation::SelfAttending, Augmentation::Off] {
+        check_all(&MetaLinearAttention { key_width: 3, value_width: 5, augmentation });
+        check_all(&MetaLinearAttention { key_width: 9, value_width: 1, augmentation });
+    }
+}
+
+#[test]
+fn metala_reproduces_any_row_of_softmax_attention() {
+    // One channel with the query 1 reads Σ_s weight_s v_s; values are unit vectors, so the outputs are the weights.
+    let length = 40;
+    let mechanism =
+        MetaLinearAttention { key_width: 1, value_width: length, augmentation: Augmentation::Off };
+    let scores: Vec<f64> = (0..length).map(|s| 9.0 * (1.7 * s as f64).sin()).collect();
+    let weights: Vec<f64> = scores.iter().map(|score| score.exp()).collect();
+    let log_decays = log_decays_for(&weights).unwrap();
+    let units: Vec<f64> = (0..length * length).map(|i| f64::from(i % (length + 1) == 0)).collect();
+    let ones = vec![1.0; length];
+    let given = Given { length, tokens: &[&ones, &units, &log_decays], parameters: &[] };
+    let mut state = Definition::<f64>::init(&mechanism);
+    let mut outputs = vec![0.0; length * length];
+    mechanism.forward(&given, &mut state, &mut outputs);
+    for (t, row) in outputs.chunks_exact(length).enumerate() {
+        let sum: f64 = weights[..=t].iter().sum();
+        for s in 0..length {
+            let expected = if s <= t { weights[s] / sum } else { 0.0 };
+            assert!((row[s] - expected).abs() <= 1e-12 * expected, "{t} {s}: {} {expected}", row[s]);
+        }
+    }
+}
+
+#[test]
+fn a_fixed_decay_needs_unbounded_keys() {
+    let largest = |length: usize| {
+        let keys = keys_for_fixed_decay(&vec![1.0 / length as f64; length], 0.9f64.ln()).unwrap();
+        // They do give the weights: Σ_s α^{t−s} k_s over the sequence is 1.
+        let kept = keys.iter().fold(0.0, |sum, key| 0.9 * sum + key);
+        assert!((kept - 1.0).abs() < 1e-12);
+        keys.into_iter().fold(0.0, f64::max)
+    };
+    // Uniform weights over t tokens need a key of α^{1−t}/t; decays that depend on the token need none above 1.
+    for length in [10, 100, 1000] {
+        let expected = 0.9f64.powi(1 - length as i32) / length as f64;
+        assert!((largest(length) / expected - 1.0).abs() < 1e-10);
+    }
+    assert!(largest(1000) > 1e40);
+    let log_decays = log_decays_for(&[1e-3; 1000]).unwrap();
+    assert!(log_decays.iter().all(|log_decay| (0.0..=1.0).contains(&-log_decay.exp_m1())));
+}
+
+#[test]
+fn the_delta_rule_agrees() {
+    check_all(&DeltaRule { key_width: 3, value_width: 5 });
+    check_all(&DeltaRule { key_width: 9, value_width: 1 });
+    check_all(&DeltaRule { key_width: 1, value_width: 2 });
+}
+
+#[test]
+fn the_delta_rule_replaces_what_a_key_recalled() {
+    // The same key three times, and another at a right angle between: β = 1 keeps the last value of each.
+    let mechanism = DeltaRule { key_width: 2, value_width: 1 };
+    let keys = [1e3, 0.0, 0.0, 1e3, 1e3, 0.0, 1e3, 0.0];
+    let queries = [1e3, 0.0, 0.0, 1e3, 0.0, 1e3, 1e3, 0.0];
+    let values = [5.0, 7.0, 6.0, -2.0];
+    let given = Given { length: 4, tokens: &[&queries, &keys, &values, &[1.0; 4]], parameters: &[] };
+    let mut state = Definition::<f64>::init(&mechanism);
+    let mut outputs = [0.0; 4];
+    mechanism.forward(&given, &mut state, &mut outputs);
+    for (found, expected) in outputs.iter().zip([5.0, 7.0, 7.0, -2.0]) {
+        assert!((found - expected).abs() < 1e-10, "{outputs:?}");
+    }
+}
