@@ -1,12 +1,16 @@
 //! The catalogue: one list of what there is, which feeds help, documents, Python and the web.
 
 use crate::{claims, kinds, reading};
+#[cfg(feature = "zoo")]
+use esscher_zoo::mechanism::Order;
 
 /// What a group of entries is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Group {
     /// Families of token and query laws.
     Measure,
+    /// Attention mechanisms and their relatives.
+    Mechanism,
     /// Kinds of experiment.
     Experiment,
     /// Claims of the paper.
@@ -15,12 +19,13 @@ pub enum Group {
 
 impl Group {
     /// All groups, in the order of the catalogue.
-    pub const ALL: [Group; 3] = [Group::Measure, Group::Experiment, Group::Claim];
+    pub const ALL: [Group; 4] = [Group::Measure, Group::Mechanism, Group::Experiment, Group::Claim];
 
     /// As lists are headed and asked for.
     pub fn name(self) -> &'static str {
         match self {
             Group::Measure => "measures",
+            Group::Mechanism => "mechanisms",
             Group::Experiment => "experiments",
             Group::Claim => "claims",
         }
@@ -28,7 +33,7 @@ impl Group {
 }
 
 /// Something that can be asked for by name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     /// What it is.
     pub group: Group,
@@ -36,6 +41,8 @@ pub struct Entry {
     pub name: &'static str,
     /// One sentence.
     pub summary: &'static str,
+    /// What else is known of it, by name.
+    pub details: Vec<(&'static str, String)>,
 }
 
 /// Everything there is.
@@ -43,9 +50,36 @@ pub fn catalogue() -> Vec<Entry> {
     let measures = reading::FAMILIES.iter().map(|family| (Group::Measure, family.name, family.summary));
     let experiments = kinds().iter().map(|kind| (Group::Experiment, kind.name, kind.summary));
     let claimed = claims().iter().map(|claim| (Group::Claim, claim.name, claim.title));
-    measures
-        .chain(experiments)
-        .chain(claimed)
-        .map(|(group, name, summary)| Entry { group, name, summary })
+    let plain = |(group, name, summary)| Entry { group, name, summary, details: Vec::new() };
+    measures.map(plain).chain(mechanisms()).chain(experiments.chain(claimed).map(plain)).collect()
+}
+
+/// The zoo's own catalogue, with its claims.
+#[cfg(feature = "zoo")]
+fn mechanisms() -> Vec<Entry> {
+    let said = |truth: bool| if truth { "yes" } else { "no" }.to_string();
+    esscher_zoo::catalogue::catalogue()
+        .iter()
+        .map(|entry| Entry {
+            group: Group::Mechanism,
+            name: entry.name,
+            summary: entry.summary,
+            details: vec![
+                ("year", entry.year.to_string()),
+                ("paper", entry.paper.to_string()),
+                ("causal", said(entry.claims.order == Order::Causal)),
+                ("normalised", said(entry.claims.normalised)),
+                ("state", entry.claims.state.formula.to_string()),
+                ("cost", entry.claims.cost.name().to_string()),
+                ("long prompts", entry.claims.fate.name().to_string()),
+                ("dynamical system", said(entry.claims.dynamical_system)),
+                ("recalls", said(entry.claims.recalls)),
+            ],
+        })
         .collect()
+}
+
+#[cfg(not(feature = "zoo"))]
+fn mechanisms() -> Vec<Entry> {
+    Vec::new()
 }

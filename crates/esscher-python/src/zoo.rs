@@ -38,7 +38,7 @@ pub(crate) fn zoo_catalogue(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> 
             row.set_item("paper", entry.paper)?;
             row.set_item("causal", entry.claims.order == Order::Causal)?;
             row.set_item("normalised", entry.claims.normalised)?;
-            row.set_item("state", entry.claims.state.formula())?;
+            row.set_item("state", entry.claims.state.formula)?;
             row.set_item("cost", entry.claims.cost.name())?;
             row.set_item("fate", entry.claims.fate.name())?;
             row.set_item("dynamical_system", entry.claims.dynamical_system)?;
@@ -118,14 +118,11 @@ impl Made {
 
     /// Refuses states of so many heads and sequences that there is no memory for them.
     fn check_room<T: Real>(&self, strands: usize, seen: usize) -> PyResult<()> {
-        let numbers = self.entry.claims.state.numbers(self.sizes, seen);
-        let all = numbers.and_then(|numbers| numbers.checked_mul(strands));
-        match all.map(|all| Vec::<T>::new().try_reserve_exact(all)) {
+        let numbers = (self.entry.claims.state.numbers)(self.sizes, seen);
+        match numbers.checked_mul(strands).map(|all| Vec::<T>::new().try_reserve_exact(all)) {
             Some(Ok(())) => Ok(()),
             _ => Err(PyMemoryError::new_err(format!(
-                "{strands} states of {} {} numbers are more than there is memory for: use fewer heads or sequences",
-                numbers.map_or_else(|| "countless".to_string(), |numbers| numbers.to_string()),
-                self.entry.name,
+                "{strands} states of {numbers} numbers are more than there is memory for: use fewer heads or sequences"
             ))),
         }
     }
@@ -144,7 +141,7 @@ impl Made {
         let numbers = borrow::<T>(numbers)?;
         let expected = match seen {
             0 => Definition::<T>::init(&*self.mechanism).numbers.len(),
-            _ => self.entry.claims.state.numbers(self.sizes, seen).unwrap_or(usize::MAX),
+            _ => (self.entry.claims.state.numbers)(self.sizes, seen),
         };
         if numbers.shape() != [heads, expected] {
             return Err(PyValueError::new_err(format!(

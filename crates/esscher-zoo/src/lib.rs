@@ -25,9 +25,9 @@ pub mod quasi_lstm;
 pub mod rg_lru;
 pub mod s4;
 pub mod s6;
+pub mod selective_rope;
 pub mod softmax;
 pub mod ssd;
-pub mod selective_rope;
 pub mod swax;
 pub mod traced;
 

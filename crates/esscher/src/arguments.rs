@@ -146,7 +146,7 @@ pub(crate) enum Command {
         #[arg(long, value_name = "FILE")]
         out: Option<PathBuf>,
     },
-    /// What there is: measures, experiments, claims
+    /// What there is: measures, mechanisms, experiments, claims
     List {
         /// Only this group
         #[arg(value_enum)]
@@ -198,6 +198,8 @@ pub(crate) enum AskedQuantity {
 pub(crate) enum AskedGroup {
     /// Families of laws
     Measures,
+    /// Attention mechanisms, with what they claim
+    Mechanisms,
     /// Kinds of experiment
     Experiments,
     /// Claims of the paper

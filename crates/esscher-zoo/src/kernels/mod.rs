@@ -1,8 +1,8 @@
 //! Arithmetic that several mechanisms share, each with its backward pass.
 
-pub(crate) mod diagonal_scan;
 pub(crate) mod affine;
 pub(crate) mod corrected_sum;
+pub(crate) mod diagonal_scan;
 pub(crate) mod gated_sum;
 pub(crate) mod linear_sum;
 pub(crate) mod logistic;

@@ -9,6 +9,7 @@ use serde_json::json;
 pub(super) fn list(common: &Common, asked: Option<AskedGroup>) -> Result<Ending, Trouble> {
     let asked = asked.map(|group| match group {
         AskedGroup::Measures => Group::Measure,
+        AskedGroup::Mechanisms => Group::Mechanism,
         AskedGroup::Experiments => Group::Experiment,
         AskedGroup::Claims => Group::Claim,
     });
@@ -17,7 +18,13 @@ pub(super) fn list(common: &Common, asked: Option<AskedGroup>) -> Result<Ending,
     if common.json {
         let entries: Vec<_> = entries
             .iter()
-            .map(|entry| json!({ "group": entry.group.name(), "name": entry.name, "summary": entry.summary }))
+            .map(|entry| {
+                let mut all = json!({ "group": entry.group.name(), "name": entry.name, "summary": entry.summary });
+                for (name, detail) in &entry.details {
+                    all[name] = json!(detail);
+                }
+                all
+            })
             .collect();
         say(json!(entries))?;
         return Ok(Ending::Done);
@@ -29,6 +36,12 @@ pub(super) fn list(common: &Common, asked: Option<AskedGroup>) -> Result<Ending,
             last = Some(entry.group);
         }
         say(format_args!("  {:<34} {}", entry.name, entry.summary))?;
+        // Only when the group was asked for: the whole list shall fit a few screens.
+        if asked.is_some() && !entry.details.is_empty() {
+            let details: Vec<String> =
+                entry.details.iter().map(|(name, detail)| format!("{name}: {detail}")).collect();
+            say(format_args!("  {:<34} {}", "", details.join(", ")))?;
+        }
     }
     Ok(Ending::Done)
 }
