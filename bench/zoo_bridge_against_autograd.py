@@ -37,11 +37,12 @@ for entry in zoo.mechanisms():
         tensors = [tensor.requires_grad_() for tensor in (*ports.values(), *parameters.values())]
         lengths = [4, 2] if len(axes) == 3 else None
 
-        def function(*values, mechanism=mechanism, names=names, ports=ports, lengths=lengths):
+        def outputs(*values, mechanism=mechanism, names=names, ports=ports, lengths=lengths):
+            """The mechanism as a function of all its tensors."""
             named = dict(zip(names, values, strict=True))
             constants = {name: named.pop(name) for name in names if name not in ports}
             return zoo_torch.apply(mechanism, parameters=constants, lengths=lengths, **named)
 
-        assert torch.autograd.gradcheck(function, tensors, eps=1e-6, atol=1e-6, rtol=1e-4), f"{entry.name}, {what}"
+        assert torch.autograd.gradcheck(outputs, tensors, eps=1e-6, atol=1e-6, rtol=1e-4), f"{entry.name}, {what}"
     print(f"{entry.name:24} {len(ports)} ports, {len(parameters)} parameters: gradcheck holds")
 print(f"{len(zoo.mechanisms())} mechanisms in {time.perf_counter() - began:.0f} s")

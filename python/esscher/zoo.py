@@ -1,7 +1,7 @@
 """The zoo: softmax attention and its linear relatives, one interface, three forms that agree.
 
-A mechanism maps a sequence to outputs. It reads *ports* of every token (query, key, value, gates) and *parameters* once,
-and its state summarises the tokens absorbed so far. Arrays are ``(length, width)``, ``(length, heads, width)`` or
+A mechanism maps a sequence to outputs. It reads *ports* of every token (query, key, value, gates) and *parameters*
+once, and its state summarises the tokens absorbed so far. Arrays are ``(length, width)``, ``(length, heads, width)`` or
 ``(batch, length, heads, width)``, float32 or float64: the precision of the ports is that of the answer.
 
 >>> import numpy as np
@@ -160,7 +160,7 @@ class DynamicalSystem:
     @property
     def states(self) -> int:
         """N."""
-        return self.input.shape[1]
+        return int(self.input.shape[1])
 
     def simulate(self, inputs: ArrayLike) -> NDArray[np.float64]:
         """The outputs y (length, d_out) on inputs u (length, d_in)."""
@@ -170,8 +170,8 @@ class DynamicalSystem:
 class Mechanism:
     """A mechanism of the catalogue with the widths of its head.
 
-    ``key_width`` is the width of queries and keys, or the state expansion of mechanisms without them; ``value_width`` that
-    of values and outputs. Called with its ports, it gives the outputs.
+    ``key_width`` is the width of queries and keys, or the state expansion of mechanisms without them; ``value_width``
+    that of values and outputs. Called with its ports, it gives the outputs.
 
     >>> import numpy as np
     >>> from esscher import zoo
@@ -227,7 +227,7 @@ class Mechanism:
     def initial_parameters(
         self, seed: int = 0, *, heads: int | None = None, dtype: DTypeLike = np.float64
     ) -> dict[str, _Array]:
-        """The numbers that parameters start with: (heads, size) each, or (size,) where ``heads`` is None or it is shared."""
+        """The numbers that parameters start with: (heads, size) each, or (size,) without ``heads`` or where shared."""
         precision = _precision(dtype)
         count = 1 if heads is None else _whole("heads", heads, 1, _LARGEST)
         found = self._native.initial_parameters(seed, count)
@@ -278,14 +278,14 @@ class Mechanism:
         """The outputs, in the shape of the ports; with ``return_state`` also the state after the last token.
 
         Ports are arrays ``(length, width)``, ``(length, heads, width)`` or ``(batch, length, heads, width)``.
-        ``parameters`` are those of :meth:`initial_parameters` unless given, and are taken in the precision of the ports.
+        ``parameters`` are those of :meth:`initial_parameters` unless given, and are read in the precision of the ports.
 
-        ``lengths`` are the numbers of tokens of a padded batch; outputs of padding are zero. ``packed`` are the lengths of
-        sequences that stand one behind the other in arrays without a batch axis. A batch, and packed sequences, have a
-        tuple of states, one per sequence, and so has ``initial``, the states to start from.
+        ``lengths`` are the numbers of tokens of a padded batch; outputs of padding are zero. ``packed`` are the lengths
+        of sequences that stand one behind the other in arrays without a batch axis. A batch, and packed sequences, have
+        a tuple of states, one per sequence, and so has ``initial``, the states to start from.
 
-        ``form`` says how: "chunked" is the fast one, "recurrent" goes token by token, and "reference" is the definition,
-        which starts from the empty state only and may take time in the cube of the length. All of them agree.
+        ``form`` says how: "chunked" is the fast one, "recurrent" goes token by token, and "reference" is the
+        definition, which starts from the empty state only and is slow. All of them agree.
         """
         call = _Call(self, ports, parameters, lengths, packed, initial)
         outputs, states = self._native.evaluate(form, *call.arguments)
@@ -306,7 +306,7 @@ class Mechanism:
         """The derivatives of a loss in ports and parameters, from its derivatives in the outputs.
 
         ``output_slopes`` has the shape of the outputs; ``state_slopes``, if the loss reads the final state, its layout.
-        The answer has an array for every port and parameter, by name, in its shape. The other arguments are those of a call.
+        The answer has an array for every port and parameter, by name. The other arguments are those of a call.
 
         >>> import numpy as np
         >>> from esscher import zoo
@@ -351,7 +351,7 @@ class Mechanism:
         doubles = {name: np.asarray(_native.zoo_array(name, value), dtype=float) for name, value in ports.items()}
         call = _Call(self, doubles, parameters, None, None, None)
         if len(call.output_shape) != 2:
-            raise ValueError("a dynamical system is of one sequence of one head: expected ports of shape (length, width)")
+            raise ValueError("a dynamical system is of one sequence and head: expected ports of shape (length, width)")
         found = self._native.dynamical_system(call.tokens, call.parameters, call.output_shape[0])
         return DynamicalSystem(**found)
 
@@ -377,8 +377,8 @@ def _made(name: str, key_width: int, value_width: int) -> Mechanism:
 class Stream:
     """A mechanism in the middle of a sequence; made by :meth:`Mechanism.stream`.
 
-    A causal mechanism is stepped: every token is absorbed and then read. Others absorb all tokens first. A stream can be
-    copied and pickled, and its state can be taken out and set.
+    A causal mechanism is stepped: every token is absorbed and then read. Others absorb all tokens first. A stream can
+    be copied and pickled, and its state can be taken out and set.
 
     >>> import numpy as np
     >>> from esscher import zoo
@@ -516,9 +516,10 @@ class _Call:
         self.mechanism = mechanism
         self.tokens = _read_ports(mechanism, ports, _SEQUENCES)
         self.precision = self.tokens[0].dtype
-        shape = self.tokens[0].shape[:-1]
+        found = self.tokens[0].shape
+        shape = found[:-1]
         if 0 in shape:
-            raise ValueError(f"the ports have shape {self.tokens[0].shape}: expected at least one token, head and sequence")
+            raise ValueError(f"the ports have shape {found}: expected at least one token, head and sequence")
         batched = len(shape) == 3
         rows = shape[1] if batched else shape[0]
         heads = None if len(shape) == 1 else shape[-1]
@@ -569,9 +570,10 @@ class _Call:
             raise ValueError("output_slopes: expected finite numbers")
         given = None if state_slopes is None else [n for _, n in self.states_in("state_slopes", state_slopes)]
         in_ports, in_parameters, _ = made.backward(slopes, given)
-        names = [*self.mechanism.ports, *self.mechanism.parameters]
+        names = [port.name for port in self.mechanism.ports]
+        names += [parameter.name for parameter in self.mechanism.parameters]
         parts = zip(names, [*in_ports, *in_parameters], [*self.tokens, *self.parameters], strict=True)
-        return {named.name: part.reshape(like.shape) for named, part, like in parts}
+        return {name: part.reshape(like.shape) for name, part, like in parts}
 
 
 # Shapes of ports, by the number of axes.
@@ -592,7 +594,7 @@ def _read_ports(mechanism: Mechanism, ports: Mapping[str, ArrayLike], shapes: Ma
             raise ValueError(f"{port.name}: expected shape {' or '.join(shapes.values())}, found {other.shape}")
         if other.dtype != array.dtype:
             raise TypeError(
-                f"{first.name} is {array.dtype}, {port.name} is {other.dtype}: ports must have one precision, convert one"
+                f"{first.name} is {array.dtype}, {port.name} is {other.dtype}: ports must have one precision"
             )
         if other.shape[-1] != port.width:
             raise ValueError(f"{port.name}: expected width {port.width} (last axis), found shape {other.shape}")
@@ -615,7 +617,7 @@ def _read_parameters(
     for parameter in mechanism.parameters:
         array = _in_precision(parameter.name, parameters[parameter.name], precision)
         # One head may come with or without its axis.
-        expected = [(parameter.size,)] if parameter.shared or (heads or 1) == 1 else []
+        expected: list[tuple[int, ...]] = [(parameter.size,)] if parameter.shared or (heads or 1) == 1 else []
         if not parameter.shared:
             expected.append((heads or 1, parameter.size))
         if array.shape not in expected:

@@ -1,7 +1,7 @@
-"""Mechanisms of the zoo in PyTorch: ``apply`` is one differentiable function of tensors, ``Mixer`` a module with projections.
+"""Mechanisms of the zoo in PyTorch: ``apply`` is a differentiable function of tensors, ``Mixer`` a module around it.
 
-PyTorch is not among the requirements of this package: ``pip install torch`` brings it. Tensors live on the CPU, in float32
-or float64, and are read without copies where they are contiguous. There are first derivatives, not second ones.
+PyTorch is not among the requirements of this package: ``pip install torch`` brings it. Tensors live on the CPU, in
+float32 or float64, and are read without copies where they are contiguous. There are first derivatives, not second ones.
 """
 
 from __future__ import annotations
@@ -112,8 +112,8 @@ class _Backward(torch.autograd.Function):
 class Mixer(torch.nn.Module):
     """A layer that mixes tokens: a projection per port, the mechanism, and a projection of its outputs.
 
-    Tokens are ``(batch, length, width)``. A projection z becomes what its port means: content, logits and angles are z, a
-    log decay is ln σ(z)/16, a rate softplus(z + b), a fraction σ(z).
+    Tokens are ``(batch, length, width)``. A projection z becomes what its port means: content, logits and angles are z,
+    a log decay is ln σ(z)/16, a rate softplus(z + b), a fraction σ(z).
 
     ``mechanism`` has the widths of a head; ``heads`` of them stand side by side.
     """

@@ -1,4 +1,4 @@
-"""Every mechanism of the zoo from Python: three forms that agree, streams, batches, derivatives, and nonsense refused."""
+"""Every mechanism of the zoo from Python: forms that agree, streams, batches, derivatives, and nonsense refused."""
 
 import copy
 import pickle
@@ -13,6 +13,7 @@ from esscher import zoo
 ENTRIES = zoo.mechanisms()
 NAMES = [entry.name for entry in ENTRIES]
 LENGTH = 11
+WITHOUT_TORCH = "PyTorch is not installed; bench/zoo_bridge_against_autograd installs it"
 
 every_mechanism = pytest.mark.parametrize("name", NAMES)
 
@@ -308,7 +309,6 @@ GATED = make("gla")
 GOOD = draw(GATED, 5)
 HEADS = draw(GATED, 5, 2)
 BATCH = draw(GATED, 2, 5, 2)
-WITH_PARAMETERS = next(m for m in map(make, NAMES) if m.parameters or m.name == NAMES[-1])
 STATE = GATED(**GOOD, return_state=True)[1]
 
 
@@ -357,7 +357,11 @@ NONSENSE = [
     (lambda: GATED(**but(GOOD, key=[[1.0], [1.0, 2.0]])), ValueError, "key: expected an array of real numbers"),
     (lambda: GATED(**but(GOOD, key=np.ma.masked_greater(GOOD["key"], 0))), ValueError, "key: some entries are masked"),
     (lambda: GATED(**{n: np.broadcast_to(r[:1], (10**12, r.shape[1])) for n, r in GOOD.items()}), MemoryError, "query"),
-    (lambda: GATED(**GOOD, form="fast"), ValueError, 'form is "fast": expected "chunked" or "recurrent" or "reference"'),
+    (
+        lambda: GATED(**GOOD, form="fast"),
+        ValueError,
+        'form is "fast": expected "chunked" or "recurrent" or "reference"',
+    ),
     (lambda: GATED(**GOOD, lengths=[5]), ValueError, "lengths are of a padded batch"),
     (lambda: GATED(**BATCH, packed=[5]), ValueError, "packed sequences have no batch axis"),
     (lambda: GATED(**BATCH, lengths=[5]), ValueError, "lengths: expected 2, one per sequence, found 1"),
@@ -375,7 +379,11 @@ NONSENSE = [
     (lambda: GATED(**GOOD, initial=3), TypeError, "initial: expected a list"),
     (lambda: GATED(**GOOD, initial=[3]), TypeError, "initial: expected a State"),
     (lambda: GATED(**BATCH, initial=STATE), ValueError, "initial: expected 2, one state per sequence, found 1"),
-    (lambda: GATED(**HEADS, initial=STATE), ValueError, r"initial: expected shape \(2, 12\) after 5 tokens, found \(1, 12"),
+    (
+        lambda: GATED(**HEADS, initial=STATE),
+        ValueError,
+        r"initial: expected shape \(2, 12\) after 5 tokens, found \(1, 12",
+    ),
     (lambda: GATED(**GOOD, initial=zoo.State(5, np.ones((1, 3)))), ValueError, r"initial: expected shape \(1, 12\)"),
     (lambda: GATED(**GOOD, initial=zoo.State(5, np.full((1, 12), np.nan))), ValueError, "initial: entry 0 is NaN"),
     (lambda: GATED(**GOOD, initial=zoo.State(-1, STATE.numbers)), ValueError, "seen is -1"),
@@ -398,11 +406,15 @@ NONSENSE = [
     (lambda: GATED.stream().extend(**token(GOOD, 0)), ValueError, r"query: expected shape \(length, width\)"),
     (lambda: GATED.stream().extend(**token(GOOD, slice(0, 0))), ValueError, "no tokens"),
     (lambda: GATED.stream(heads=3).step(**token(HEADS, 0)), ValueError, "heads: the stream has 3, the ports have 2"),
-    (lambda: GATED.stream(dtype="float32").step(**token(GOOD, 0)), TypeError, "ports are float64, the stream is float32"),
+    (
+        lambda: GATED.stream(dtype="float32").step(**token(GOOD, 0)),
+        TypeError,
+        "ports are float64, the stream is float32",
+    ),
     (lambda: GATED.stream().step(**token(broken("key", (0, 1), np.nan), 0)), ValueError, r"key\[1\] is NaN"),
     (lambda: setattr(GATED.stream(), "state", 3), TypeError, "state: expected a State"),
     (lambda: setattr(GATED.stream(), "state", zoo.State(1, [[1.0]])), ValueError, r"state: expected shape \(1, 12\)"),
-    (lambda: GATED.dynamical_system(**HEADS), ValueError, "one sequence of one head"),
+    (lambda: GATED.dynamical_system(**HEADS), ValueError, "one sequence and head"),
     (
         lambda: zoo.Mechanism("gla", key_width=4096, value_width=4096).dynamical_system(
             query=np.ones((1, 4096)), key=np.ones((1, 4096)), value=np.ones((1, 4096)), log_decay=np.zeros((1, 4096))
@@ -449,7 +461,7 @@ def test_parameters_of_wrong_names_and_shapes_are_refused(name):
 
 @every_mechanism
 def test_pytorch_takes_the_same_derivatives(name):
-    torch = pytest.importorskip("torch", reason="PyTorch is not installed; bench/zoo_bridge_against_autograd installs it")
+    torch = pytest.importorskip("torch", reason=WITHOUT_TORCH)
     from esscher import zoo_torch
 
     mechanism = make(name)
@@ -468,7 +480,7 @@ def test_pytorch_takes_the_same_derivatives(name):
 
 
 def test_pytorch_tensors_that_cannot_be_read_are_refused():
-    torch = pytest.importorskip("torch", reason="PyTorch is not installed; bench/zoo_bridge_against_autograd installs it")
+    torch = pytest.importorskip("torch", reason=WITHOUT_TORCH)
     from esscher import zoo_torch
 
     tensors = {name: torch.tensor(rows) for name, rows in GOOD.items()}
@@ -491,7 +503,7 @@ def test_pytorch_tensors_that_cannot_be_read_are_refused():
 
 @every_mechanism
 def test_a_pytorch_module_trains(name):
-    torch = pytest.importorskip("torch", reason="PyTorch is not installed; bench/zoo_bridge_against_autograd installs it")
+    torch = pytest.importorskip("torch", reason=WITHOUT_TORCH)
     from esscher import zoo_torch
 
     torch.manual_seed(0)
