@@ -247,7 +247,12 @@ impl<'py> Call<'py> {
 
 type Answer<'py> = (Bound<'py, PyAny>, Vec<PyState<'py>>);
 
-fn evaluate<'py, T: Precise>(py: Python<'py>, made: &Made, call: &Call<'py>, form: Form) -> PyResult<Answer<'py>>
+fn evaluate<'py, T: Precise>(
+    py: Python<'py>,
+    made: &Made,
+    call: &Call<'py>,
+    form: Form,
+) -> PyResult<Answer<'py>>
 where
     dyn Mechanism: In<T>,
 {
@@ -464,12 +469,7 @@ impl PyMechanism {
     }
 
     /// The state before the first token and these parameters, ready to read tokens.
-    fn stream(
-        &self,
-        parameters: Vec<Bound<'_, PyAny>>,
-        heads: usize,
-        single: bool,
-    ) -> PyResult<PyStream> {
+    fn stream(&self, parameters: Vec<Bound<'_, PyAny>>, heads: usize, single: bool) -> PyResult<PyStream> {
         let strands = if single {
             Strands::Single(strands::<f32>(&self.of, &parameters, heads)?)
         } else {
@@ -548,7 +548,11 @@ pub(crate) fn zoo_simulate<'py>(
         .map(|t| {
             let transition = part(&transition, t);
             SystemStep {
-                transition: if dense { Transition::Dense(transition) } else { Transition::Diagonal(transition) },
+                transition: if dense {
+                    Transition::Dense(transition)
+                } else {
+                    Transition::Diagonal(transition)
+                },
                 input: part(&input, t),
                 readout: part(&readout, t),
                 feedthrough: part(&feedthrough, t),
@@ -589,10 +593,8 @@ fn backward<'py, T: Precise>(
 where
     dyn Mechanism: In<T>,
 {
-    let bind =
-        |arrays: &[Py<PyAny>]| arrays.iter().map(|array| array.bind(py).clone()).collect::<Vec<_>>();
-    let borrowed =
-        (Borrowed::<T>::read(&bind(&pass.tokens))?, Borrowed::<T>::read(&bind(&pass.parameters))?);
+    let bind = |arrays: &[Py<PyAny>]| arrays.iter().map(|array| array.bind(py).clone()).collect::<Vec<_>>();
+    let borrowed = (Borrowed::<T>::read(&bind(&pass.tokens))?, Borrowed::<T>::read(&bind(&pass.parameters))?);
     let (tokens, parameters) = (borrowed.0.slices()?, borrowed.1.slices()?);
     let slopes = borrow::<T>(output_slopes)?;
     let slopes = entries(&slopes)?;
@@ -682,8 +684,8 @@ where
     let numbers = borrowed.slices()?;
     // Of no token: only the parameters are looked at.
     let signature = Signature { tokens: Vec::new(), ..made.signature.clone() };
-    let checked = layout(&[], None, heads)
-        .map(|layout| batch::check::<T>(&signature, &layout, &[], &numbers))?;
+    let checked =
+        layout(&[], None, heads).map(|layout| batch::check::<T>(&signature, &layout, &[], &numbers))?;
     made.raised(checked, &[], parameters)?;
     Ok(Heads {
         states: vec![made.mechanism.init(); heads],
@@ -724,9 +726,13 @@ where
         let mut constants: Vec<&[T]> = Vec::with_capacity(parameters.len());
         for (head, state) in states.iter_mut().enumerate() {
             rows.clear();
-            rows.extend(signature.tokens.iter().zip(&numbers).map(|(port, numbers)| {
-                &numbers[head * port.width..(head + 1) * port.width]
-            }));
+            rows.extend(
+                signature
+                    .tokens
+                    .iter()
+                    .zip(&numbers)
+                    .map(|(port, numbers)| &numbers[head * port.width..(head + 1) * port.width]),
+            );
             constants.clear();
             constants.extend(signature.parameters.iter().zip(&parameters).map(|(parameter, numbers)| {
                 let from = if parameter.shared { 0 } else { head * parameter.size };
@@ -836,8 +842,12 @@ impl PyStream {
 
     fn set_state(&mut self, seen: usize, numbers: &Bound<'_, PyAny>) -> PyResult<()> {
         match &mut self.strands {
-            Strands::Single(heads) => heads.states = self.of.read_state("state", self.heads, seen, numbers)?,
-            Strands::Double(heads) => heads.states = self.of.read_state("state", self.heads, seen, numbers)?,
+            Strands::Single(heads) => {
+                heads.states = self.of.read_state("state", self.heads, seen, numbers)?
+            }
+            Strands::Double(heads) => {
+                heads.states = self.of.read_state("state", self.heads, seen, numbers)?
+            }
         }
         Ok(())
     }

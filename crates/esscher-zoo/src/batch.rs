@@ -150,11 +150,7 @@ pub fn check<T: Real>(
 }
 
 fn check_size<T>(name: &'static str, expected: usize, numbers: &[T]) -> Result<()> {
-    if numbers.len() == expected {
-        Ok(())
-    } else {
-        Err(Error::Size { name, expected, found: numbers.len() })
-    }
+    if numbers.len() == expected { Ok(()) } else { Err(Error::Size { name, expected, found: numbers.len() }) }
 }
 
 /// Which of a mechanism's forms does the work.
