@@ -83,6 +83,17 @@ pub enum Error {
         reason: &'static str,
     },
 
+    /// Stored weights that are damaged or belong to another model.
+    #[error("{what}: expected {expected}, found {found}")]
+    Stored {
+        /// What was read.
+        what: String,
+        /// What the specification asks for.
+        expected: String,
+        /// What the bytes hold.
+        found: String,
+    },
+
     /// An error of the mathematics below.
     #[error(transparent)]
     Core(#[from] esscher_core::Error),

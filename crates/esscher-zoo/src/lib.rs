@@ -8,12 +8,14 @@ pub mod agreement;
 pub mod batch;
 pub mod catalogue;
 pub mod delta_rule;
+pub mod diagnostics;
 pub mod dynamical_system;
 mod error;
 pub mod feature_maps;
 pub mod gated_linear_attention;
 pub mod inline;
 pub mod kernels;
+pub mod large_prompt;
 pub mod linear_attention;
 pub mod luna;
 pub mod mechanism;
@@ -29,7 +31,10 @@ pub mod selective_rope;
 pub mod softmax;
 pub mod ssd;
 pub mod swax;
+pub mod tasks;
 pub mod traced;
+#[cfg(feature = "training")]
+pub mod training;
 
 pub use error::{Error, Result};
 pub use number::{Number, Real};

@@ -295,11 +295,31 @@ fn taylor_systems_approach_softmax_attention() {
 fn speed() {
     let length = 4096;
     let softmax = |reach| Softmax { key_width: 64, value_width: 64, reach };
+    fn linear<M>(map: M) -> LinearAttention<M> {
+        LinearAttention { map, value_width: 64, normaliser: Normaliser::Sum, order: Order::Causal }
+    }
     let mechanisms: Vec<Box<dyn Mechanism>> = vec![
         Box::new(softmax(Reach::Causal)),
         Box::new(softmax(Reach::Whole)),
         Box::new(softmax(Reach::Window(256))),
         Box::new(GatedLinearAttention { key_width: 64, value_width: 64 }),
+        Box::new(linear(Elu { width: 64 })),
+        Box::new(linear(Hedgehog { width: 64 })),
+        Box::new(LinearAttention {
+            map: Taylor::new(16, 2),
+            value_width: 64,
+            normaliser: Normaliser::Sum,
+            order: Order::Causal,
+        }),
+        Box::new(Luna {
+            key_width: 64,
+            value_width: 64,
+            projections: 16,
+            channels: 4,
+            hidden: 64,
+            order: Order::Causal,
+        }),
+        Box::new(Inline { kernel: Kernel::Identity, key_width: 64, value_width: 64, order: Order::Whole }),
     ];
     for mechanism in &mechanisms {
         let mechanism = mechanism.as_ref();

@@ -3,9 +3,9 @@
 mod common;
 
 use common::check_all;
-use esscher_zoo::agreement::{Drawn, Gates};
+use esscher_zoo::agreement::{Drawn, Gates, SINGLE, relative_difference};
 use esscher_zoo::delta_rule::DeltaRule;
-use esscher_zoo::mechanism::{Chunked, Definition, Given, Gradient, stream};
+use esscher_zoo::mechanism::{Chunked, Definition, Given, Gradient, Mechanism, stream};
 use esscher_zoo::metala::static_approximation::{keys_for_fixed_decay, log_decays_for};
 use esscher_zoo::metala::{Augmentation, MetaLinearAttention};
 use esscher_zoo::mlstm::{EPSILON, MatrixLstm};
@@ -141,5 +141,48 @@ fn the_delta_rule_replaces_what_a_key_recalled() {
     mechanism.forward(&given, &mut state, &mut outputs);
     for (found, expected) in outputs.iter().zip([5.0, 7.0, 7.0, -2.0]) {
         assert!((found - expected).abs() < 1e-10, "{outputs:?}");
+    }
+}
+
+#[test]
+fn a_small_decay_is_not_lost_behind_a_large_one() {
+    // One huge step, then small ones: differences of sums from the chunk's beginning would be off by 2⁻¹⁰ in single precision.
+    let mechanism = StateSpaceDuality { key_width: 1, value_width: 1 };
+    let length = 60;
+    let steps: Vec<f32> = (0..length).map(|t| if t == 0 { 2e4 } else { 1e-3 }).collect();
+    let ones = vec![1f32; length];
+    let given = Given { length, tokens: &[&ones, &ones, &ones, &steps], parameters: &[&[0.0], &[0.0]] };
+    let mut state = Definition::<f32>::init(&mechanism);
+    let mut outputs = vec![0f32; length];
+    mechanism.forward(&given, &mut state, &mut outputs);
+    for (t, &output) in outputs.iter().enumerate() {
+        let expected: f64 = (0..=t).map(|r| f64::from(steps[r]) * (-1e-3 * (t - r) as f64).exp()).sum();
+        assert!((f64::from(output) / expected - 1.0).abs() < 1e-6, "{t}: {output} {expected}");
+    }
+}
+
+#[test]
+fn long_sequences_stay_accurate_in_single_precision() {
+    let (key_width, value_width) = (8, 8);
+    let mechanisms: [&dyn Mechanism; 5] = [
+        &StateSpaceDuality { key_width, value_width },
+        &NormalizedAttention { key_width, value_width, normaliser: Normaliser::Exponential },
+        &MatrixLstm { key_width, value_width },
+        &MetaLinearAttention { key_width, value_width, augmentation: Augmentation::SelfAttending },
+        &DeltaRule { key_width, value_width },
+    ];
+    let length = 3000;
+    for mechanism in mechanisms {
+        for gates in Gates::ALL {
+            let drawn = Drawn::new(mechanism, length, gates, 1);
+            let mut state = Definition::<f64>::init(mechanism);
+            let expected = drawn.with(0, length, |given| stream(mechanism, given, &mut state));
+            let mut rounded = Definition::<f32>::init(mechanism);
+            let mut outputs = vec![0f32; length * value_width];
+            drawn.with(0, length, |given| mechanism.forward(given, &mut rounded, &mut outputs));
+            let outputs: Vec<f64> = outputs.into_iter().map(f64::from).collect();
+            let difference = relative_difference(&outputs, &expected, 0.0);
+            assert!(difference <= SINGLE, "{mechanism:?}, {gates:?} gates: {difference:e}");
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! Arithmetic that several mechanisms share, each with its backward pass.
 
 pub(crate) mod affine;
+pub(crate) mod circular;
 pub(crate) mod corrected_sum;
 pub(crate) mod diagonal_scan;
 pub(crate) mod gated_sum;

@@ -36,24 +36,22 @@ pub(super) fn evaluate<N: Number, M: FeatureMap>(
             Normaliser::Count => N::constant(visible as f64),
             Normaliser::None => N::one(),
         };
-        for r in 0..visible {
+        for (r, &weight) in weights.iter().enumerate() {
             for c in 0..values {
-                outputs[t * values + c] += weights[r] / divisor * given.row(VALUE, r)[c];
+                outputs[t * values + c] += weight / divisor * given.row(VALUE, r)[c];
             }
         }
     }
     let mut state = vec![N::zero(); features * values];
-    for r in 0..given.length {
+    for (r, key) in keys.iter().enumerate() {
         for a in 0..features {
             for c in 0..values {
-                state[a * values + c] += keys[r][a] * given.row(VALUE, r)[c];
+                state[a * values + c] += key[a] * given.row(VALUE, r)[c];
             }
         }
     }
     if mechanism.normaliser == Normaliser::Sum {
-        for a in 0..features {
-            state.push((0..given.length).fold(N::zero(), |sum, r| sum + keys[r][a]));
-        }
+        state.extend((0..features).map(|a| keys.iter().fold(N::zero(), |sum, key| sum + key[a])));
     }
     Evaluated { outputs, state: State { seen: given.length, numbers: state } }
 }

@@ -24,23 +24,34 @@ impl MetaLinearAttention {
     }
 }
 
+/// e^{−|own v|} for every value: σ is 1/(1 + e) or e/(1 + e), and its derivative e/(1 + e)² on both sides.
+fn exponentials_of_magnitudes<T: Real>(to: &mut [T], own: T, values: &[T]) {
+    to.iter_mut().zip(values).for_each(|(e, &v)| *e = -(own * v).magnitude());
+    T::exponentials(to);
+}
+
+/// Keeps the keys, then what the sum itself keeps.
 impl<T: Real> Chunked<T> for MetaLinearAttention {
     fn forward(&self, given: &Given<'_, T>, state: &mut State<T>, outputs: &mut [T]) -> Saved<T> {
         state.seen += given.length;
-        let key = Self::keys(given);
-        let saved = self.sum(given, &key).forward(&mut state.numbers, outputs);
+        let mut key = Self::keys(given);
+        let mut saved = self.sum(given, &key).forward(&mut state.numbers, outputs);
         if self.augmentation == Augmentation::SelfAttending {
             let mut augmented = vec![T::zero(); self.key_width];
+            let mut exponentials = vec![T::zero(); self.value_width];
             let rows = outputs.chunks_exact_mut(self.value_width).zip(key.chunks_exact(self.key_width));
             for (t, (output, key)) in rows.enumerate() {
                 multiply_into(&mut augmented, key, given.parameters[AUGMENTATION]);
                 let own = dot(given.row(QUERY, t), &augmented);
-                for (entry, &v) in output.iter_mut().zip(given.row(VALUE, t)) {
-                    *entry += (own * v).sigmoid();
+                exponentials_of_magnitudes(&mut exponentials, own, given.row(VALUE, t));
+                for ((entry, &v), &e) in output.iter_mut().zip(given.row(VALUE, t)).zip(&exponentials) {
+                    let upper = if own * v >= T::zero() { T::one() } else { e };
+                    *entry += upper / (T::one() + e);
                 }
             }
         }
-        Saved(saved)
+        key.append(&mut saved);
+        Saved(key)
     }
 
     fn backward(
@@ -58,10 +69,10 @@ impl<T: Real> Chunked<T> for MetaLinearAttention {
             unreachable!("a gradient has the ports of the signature")
         };
         let (keys, values) = (self.key_width, self.value_width);
-        let key = Self::keys(given);
+        let (key, saved) = saved.0.split_at(query.len());
         let mut key_slopes = vec![T::zero(); key.len()];
-        self.sum(given, &key).backward(
-            &saved.0,
+        self.sum(given, key).backward(
+            saved,
             output_slopes,
             &mut numbers,
             &mut GatedSlopes { query, key: &mut key_slopes, value, log_decay },
@@ -69,16 +80,18 @@ impl<T: Real> Chunked<T> for MetaLinearAttention {
         if self.augmentation == Augmentation::SelfAttending {
             let parameter = given.parameters[AUGMENTATION];
             let mut product = vec![T::zero(); keys];
+            let mut exponentials = vec![T::zero(); values];
             for t in 0..given.length {
                 let (of_keys, of_values) = (t * keys..(t + 1) * keys, t * values..(t + 1) * values);
                 let key = &key[of_keys.clone()];
                 multiply_into(&mut product, key, parameter);
                 let own = dot(given.row(QUERY, t), &product);
                 let mut own_slope = T::zero();
-                let output_slopes = output_slopes[of_values.clone()].iter().zip(given.row(VALUE, t));
-                for (slope, (&output_slope, &v)) in value[of_values].iter_mut().zip(output_slopes) {
-                    // σ' as σ(x) σ(−x), which keeps its smallness where σ rounds to one.
-                    let through = output_slope * (own * v).sigmoid() * (-(own * v)).sigmoid();
+                exponentials_of_magnitudes(&mut exponentials, own, given.row(VALUE, t));
+                let parts = output_slopes[of_values.clone()].iter().zip(given.row(VALUE, t));
+                let parts = parts.zip(&exponentials);
+                for (slope, ((&output_slope, &v), &e)) in value[of_values].iter_mut().zip(parts) {
+                    let through = output_slope * e / ((T::one() + e) * (T::one() + e));
                     own_slope += through * v;
                     *slope += through * own;
                 }
@@ -89,9 +102,11 @@ impl<T: Real> Chunked<T> for MetaLinearAttention {
                 add_scaled(&mut gradient.parameters[AUGMENTATION], own_slope, &product);
             }
         }
-        for ((slope, &key_slope), gate) in log_decay.iter_mut().zip(&key_slopes).zip(given.tokens[LOG_DECAY])
-        {
-            *slope -= key_slope * gate.exp();
+        // The derivative of 1 − e^g is −e^g.
+        let mut decays = given.tokens[LOG_DECAY].to_vec();
+        T::exponentials(&mut decays);
+        for ((slope, &key_slope), &decay) in log_decay.iter_mut().zip(&key_slopes).zip(&decays) {
+            *slope -= key_slope * decay;
         }
         State { seen: initial.seen, numbers }
     }

@@ -39,8 +39,8 @@ pub(super) fn evaluate<N: Number>(mechanism: &MatrixLstm, given: &Given<'_, N>) 
     let log_gates = log_gates(last);
     let stabiliser = largest(last, &log_gates);
     let mut state = vec![N::zero(); keys * (values + 1) + 1];
-    for s in 0..given.length {
-        let written = (log_gates[s] - stabiliser).exp();
+    for (s, &log_gate) in log_gates.iter().enumerate() {
+        let written = (log_gate - stabiliser).exp();
         for a in 0..keys {
             let key = written * given.row(KEY, s)[a];
             for c in 0..values {

@@ -51,10 +51,11 @@ impl<T: Real> Chunked<T> for NormalizedAttention {
         let values = self.value_width;
         let (sums, saved) = saved.0.split_at(outputs.len());
         let mut sum_slopes = vec![T::zero(); outputs.len()];
-        for t in 0..given.length {
+        let logits = given.tokens[LOG_NORMALISER].iter();
+        for (t, (&logit, slope)) in logits.zip(log_normaliser).enumerate() {
             let row = t * values..(t + 1) * values;
-            let (inverse, derivative) = self.normaliser.inverse(given.tokens[LOG_NORMALISER][t]);
-            log_normaliser[t] += derivative * dot(&output_slopes[row.clone()], &sums[row.clone()]);
+            let (inverse, derivative) = self.normaliser.inverse(logit);
+            *slope += derivative * dot(&output_slopes[row.clone()], &sums[row.clone()]);
             add_scaled(&mut sum_slopes[row.clone()], inverse, &output_slopes[row]);
         }
         let no_decay = vec![T::zero(); given.length];

@@ -62,7 +62,7 @@ impl Normaliser {
     }
 
     /// η.
-    fn value<N: Number>(self, logit: N) -> N {
+    pub(crate) fn value<N: Number>(self, logit: N) -> N {
         match self {
             Normaliser::Exponential => logit.exp(),
             Normaliser::Softplus => logit.softplus(),

@@ -11,6 +11,8 @@ struct Gates<T> {
     decays: Vec<T>,
     /// σ(f) in the reversed variant, σ(−f) otherwise: the derivative of the log-decay in f, up to its factor.
     forget_slopes: Vec<T>,
+    /// softplus(f) in the reversed variant.
+    softened: Vec<T>,
     opened: Vec<T>,
     closed: Vec<T>,
 }
@@ -18,7 +20,7 @@ struct Gates<T> {
 impl<T: Real> Gates<T> {
     fn new(size: usize) -> Self {
         let zeros = || vec![T::zero(); size];
-        Gates { decays: zeros(), forget_slopes: zeros(), opened: zeros(), closed: zeros() }
+        Gates { decays: zeros(), forget_slopes: zeros(), softened: zeros(), opened: zeros(), closed: zeros() }
     }
 
     fn forget(&mut self, kind: Forget, exponent: T, arguments: &[T]) {
@@ -26,8 +28,11 @@ impl<T: Real> Gates<T> {
             Forget::Sigmoid => logistic(arguments, &mut self.decays, &mut self.forget_slopes),
             Forget::Reversed => {
                 logistic(arguments, &mut self.forget_slopes, &mut self.decays);
-                for (decay, argument) in self.decays.iter_mut().zip(arguments) {
-                    *decay = -exponent * argument.softplus();
+                for ((decay, softened), argument) in
+                    self.decays.iter_mut().zip(&mut self.softened).zip(arguments)
+                {
+                    *softened = argument.softplus();
+                    *decay = -exponent * *softened;
                 }
                 T::exponentials(&mut self.decays[..arguments.len()]);
             }
@@ -116,8 +121,8 @@ impl<T: Real> Chunked<T> for QuasiLstm {
             let factor = match self.forget {
                 Forget::Sigmoid => T::one(),
                 Forget::Reversed => {
-                    for (&slope, argument) in decay_slopes[..size].iter().zip(rows(FORGET)) {
-                        exponent_slope -= slope * argument.softplus();
+                    for (&slope, &softened) in decay_slopes[..size].iter().zip(&gates.softened) {
+                        exponent_slope -= slope * softened;
                     }
                     -exponent
                 }

@@ -1,11 +1,12 @@
 //! The real-gated linear recurrent unit of Griffin: h_t = a_t ⊙ h_{t−1} + √(1 − a_t²) ⊙ σ(i_t) ⊙ x_t, y_t = h_t (key `de2024`).
 //!
 //! Input x, and the arguments r and i of recurrence and input gate, all of width d; ln a = −8 softplus(λ) σ(r) with a learned λ
-//! per channel. At an open gate a starts on an even grid over the channels from 0.9 to 0.999 (the authors draw it uniformly
-//! there). 1 − a² = −expm1(2 ln a), which is exact for a near 1. The state is h.
+//! per channel. 1 − a² = −expm1(2 ln a), which is exact for a near 1. The state is h.
 //!
-//! The equations have not been checked against the authors' code. At a = 1 exactly, where the square root has no derivative,
-//! the backward pass takes 0.
+//! These are the paper's equations. The authors' released code differs in three ways: the first token of a sequence is written with
+//! factor 1 in place of √(1 − a²); λ starts so that e^{−softplus(λ)}, without the factor 8, is between 0.9 and 0.999, where the paper
+//! has a itself at an open gate, as here (on an even grid over the channels; they draw it); and the derivative of the root is cut
+//! off at 1000. Here it is exact, and taken as 0 at a = 1, where there is none.
 
 mod chunked;
 mod realisation;

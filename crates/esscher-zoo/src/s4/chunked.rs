@@ -143,20 +143,30 @@ impl<T: Real> Chunked<T> for S4 {
                     output_slopes[t * self.width..(t + 1) * self.width].iter().map(|&slope| two * slope);
                 self.spread(&row.collect::<Vec<T>>(), &mut spread_slopes);
                 self.spread(given.row(INPUT, t), &mut inputs);
-                for index in 0..size {
-                    let slope = spread_slopes[index];
-                    gradient.parameters[READOUT_REAL][index] += slope * here[index];
-                    gradient.parameters[READOUT_IMAGINARY][index] -= slope * here[size + index];
-                    slopes[index] += slope * given.parameters[READOUT_REAL][index];
-                    slopes[size + index] -= slope * given.parameters[READOUT_IMAGINARY][index];
+                let (real_slopes, imaginary_slopes) = slopes.split_at_mut(size);
+                let (here_real, here_imaginary) = here.split_at(size);
+                let (before_real, before_imaginary) = before.split_at(size);
+                for (factor, readout, here, to_states) in [
+                    (T::one(), READOUT_REAL, here_real, &mut *real_slopes),
+                    (-T::one(), READOUT_IMAGINARY, here_imaginary, &mut *imaginary_slopes),
+                ] {
+                    let to = gradient.parameters[readout].iter_mut().zip(to_states);
+                    let from = spread_slopes.iter().zip(here).zip(given.parameters[readout]);
+                    for ((to_readout, to_state), ((&slope, &h), &c)) in to.zip(from) {
+                        *to_readout += factor * slope * h;
+                        *to_state += factor * slope * c;
+                    }
                 }
-                for index in 0..size {
-                    let (real, imaginary) = (slopes[index], slopes[size + index]);
-                    let (x, y) = (before[index], before[size + index]);
-                    decay_slopes[index].real += real * x + imaginary * y;
-                    decay_slopes[index].imaginary += imaginary * x - real * y;
-                    input_slopes[index].real += real * inputs[index];
-                    input_slopes[index].imaginary += imaginary * inputs[index];
+                let sums = decay_slopes.iter_mut().zip(&mut input_slopes);
+                let states = before_real.iter().zip(before_imaginary);
+                let adjoints = real_slopes.iter().zip(&*imaginary_slopes);
+                for ((((decay, input), (&x, &y)), (&real, &imaginary)), &u) in
+                    sums.zip(states).zip(adjoints).zip(&inputs)
+                {
+                    decay.real += real * x + imaginary * y;
+                    decay.imaginary += imaginary * x - real * y;
+                    input.real += real * u;
+                    input.imaginary += imaginary * u;
                 }
                 for c in 0..self.width {
                     let slope = output_slopes[t * self.width + c];

@@ -1,4 +1,6 @@
-//! S6, the state space model of Mamba: h_t[c,s] = e^{Δ_t[c] A[c,s]} h_{t−1}[c,s] + Δ_t[c] B_t[s] u_t[c], y_t[c] = Σ_s C_t[s] h_t[c,s] + D[c] u_t[c] (keys `gu2023`, `sieber2024`).
+//! S6, the state space model of Mamba: h_t = e^{Δ_t ⊙ A} ⊙ h_{t−1} + (Δ_t ⊙ u_t) B_tᵀ, y_t = h_t C_t + D ⊙ u_t (keys `gu2023`, `sieber2024`).
+//!
+//! Row c of the d × n matrix e^{Δ ⊙ A} is e^{Δ_c A_c}.
 //!
 //! Input u and rate Δ > 0 of width d, key B and query C of width n, A = −e^{`log_rate`} of d × n, skip D of width d. The
 //! state is h, d × n, row by row. Decay and write share Δ: who keeps all writes nothing. The layer makes

@@ -5,6 +5,7 @@
 
 use super::angle::{frequencies, turn};
 use super::{Places, Rotated, Rotation};
+use crate::kernels::circular::cosines_and_sines;
 use crate::mechanism::{Chunked, Given, Gradient, In, Mechanism, Saved, State};
 use crate::number::Real;
 
@@ -29,32 +30,30 @@ impl<T: Real> Turned<T> {
     ) -> Self {
         let pairs = places.width / 2;
         let (query, key) = (given.tokens[places.query].to_vec(), given.tokens[places.key].to_vec());
-        let (mut cosines, mut sines) = (Vec::new(), Vec::new());
-        let mut push = |angle: f64| {
-            let (sine, cosine) = angle.sin_cos();
-            cosines.push(T::constant(cosine));
-            sines.push(T::constant(sine));
-        };
+        let mut angles: Vec<f64> = Vec::with_capacity(given.length * pairs);
         let mut sums: Vec<f64> = phases.iter().map(|phase| phase.value()).collect();
         match rotation {
             Rotation::None => {}
             Rotation::Fixed { base } => {
                 let frequencies = frequencies(base, pairs);
                 for t in 0..given.length {
-                    frequencies.iter().for_each(|frequency| push((seen + t) as f64 * frequency));
+                    angles.extend(frequencies.iter().map(|frequency| (seen + t) as f64 * frequency));
                 }
             }
             Rotation::Selective { temperatures } => {
                 let temperatures = temperatures.values(pairs);
                 for t in 0..given.length {
-                    let angles = given.row(places.angle, t);
-                    for ((sum, &angle), temperature) in sums.iter_mut().zip(angles).zip(&temperatures) {
+                    for (sum, &angle) in sums.iter_mut().zip(given.row(places.angle, t)) {
                         *sum += angle.value();
-                        push(temperature * *sum);
                     }
+                    angles.extend(temperatures.iter().zip(&sums).map(|(temperature, sum)| temperature * sum));
                 }
             }
         }
+        let mut cosines = vec![0.0; angles.len()];
+        cosines_and_sines(&mut angles, &mut cosines);
+        let rounded = |numbers: Vec<f64>| numbers.into_iter().map(T::constant).collect::<Vec<T>>();
+        let (cosines, sines) = (rounded(cosines), rounded(angles));
         let phases = sums.into_iter().map(T::constant).collect();
         let mut turned = Turned { cosines, sines, query, key, phases };
         for (rows, t) in [&mut turned.query, &mut turned.key]

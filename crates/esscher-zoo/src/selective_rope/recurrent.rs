@@ -1,32 +1,37 @@
 //! The recurrence: add the token's angles to Φ, turn the key, let the inner mechanism absorb it; turn the query, let it answer.
 
 use super::angle::{frequencies, turn};
-use super::{Rotated, Rotation, reference};
+use super::{Places, Rotated, Rotation, reference};
 use crate::mechanism::{Definition, Evaluated, Given, Mechanism, State};
 use crate::number::Number;
 
 impl<M: Mechanism> Rotated<M> {
-    /// A row of queries or keys, turned by the angles of the token that was absorbed last.
-    fn turned<N: Number>(&self, row: &[N], seen: usize, phases: &[N]) -> Vec<N> {
-        let pairs = row.len() / 2;
+    /// Query and key of a token, turned by the angles of the token that was absorbed last.
+    fn turned<N: Number>(
+        &self,
+        places: Places,
+        token: &Given<'_, N>,
+        seen: usize,
+        phases: &[N],
+    ) -> (Vec<N>, Vec<N>) {
+        let (mut query, mut key) = (token.tokens[places.query].to_vec(), token.tokens[places.key].to_vec());
+        let pairs = places.width / 2;
         let angles: Vec<N> = match self.rotation {
-            Rotation::None => return row.to_vec(),
+            Rotation::None => return (query, key),
             Rotation::Fixed { base } => {
                 let position = seen.saturating_sub(1) as f64;
                 frequencies(base, pairs).iter().map(|f| N::constant(position * f)).collect()
             }
-            Rotation::Selective { temperatures } => temperatures
-                .values(pairs)
-                .iter()
-                .zip(phases)
-                .map(|(&c, &phase)| N::constant(c) * phase)
-                .collect(),
+            Rotation::Selective { temperatures } => {
+                let temperatures = temperatures.values(pairs);
+                temperatures.iter().zip(phases).map(|(&c, &phase)| N::constant(c) * phase).collect()
+            }
         };
         let cosines: Vec<N> = angles.iter().map(|angle| angle.cos()).collect();
         let sines: Vec<N> = angles.iter().map(|angle| angle.sin()).collect();
-        let mut row = row.to_vec();
-        turn(&mut row, &cosines, &sines);
-        row
+        turn(&mut query, &cosines, &sines);
+        turn(&mut key, &cosines, &sines);
+        (query, key)
     }
 }
 
@@ -51,8 +56,8 @@ impl<N: Number, M: Mechanism + Definition<N>> Definition<N> for Rotated<M> {
             }
         }
         state.seen += 1;
-        let turned = |port: usize| self.turned(token.tokens[port], state.seen, &state.numbers);
-        places.with_rotated(token, &turned(places.query), &turned(places.key), |token| {
+        let (query, key) = self.turned(places, token, state.seen, &state.numbers);
+        places.with_rotated(token, &query, &key, |token| {
             self.inner.absorb(token, &mut inner);
         });
         state.numbers.append(&mut inner.numbers);
@@ -62,8 +67,8 @@ impl<N: Number, M: Mechanism + Definition<N>> Definition<N> for Rotated<M> {
         let places = self.places();
         let (phases, inner) = state.numbers.split_at(self.phases());
         let inner = State { seen: state.seen, numbers: inner.to_vec() };
-        let turned = |port: usize| self.turned(token.tokens[port], state.seen, phases);
-        places.with_rotated(token, &turned(places.query), &turned(places.key), |token| {
+        let (query, key) = self.turned(places, token, state.seen, phases);
+        places.with_rotated(token, &query, &key, |token| {
             self.inner.read(token, &inner, output);
         });
     }

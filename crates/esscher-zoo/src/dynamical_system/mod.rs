@@ -2,6 +2,19 @@
 //!
 //! A realisation depends on queries, keys and gates, which are functions of the tokens, and is linear in the input port.
 //! [`simulate`] runs any realisation; its outputs must be those of the mechanism.
+//!
+//! The publication's comparisons are here as functions: [`expand`] (more states never express less), [`decay_coupling`](fn@decay_coupling) (who can keep and
+//! write at once), [`state_space_twin`](fn@state_space_twin) (linear attention as state space duality), [`reversed_sigmoid`](fn@reversed_sigmoid) (S6's decay as a gate).
+
+mod decay_coupling;
+mod expansion;
+mod reversed_sigmoid;
+mod state_space_twin;
+
+pub use decay_coupling::{Coupling, DecayCoupling, decay_coupling};
+pub use expansion::expand;
+pub use reversed_sigmoid::{ReversedSigmoid, reversed_sigmoid};
+pub use state_space_twin::{StateSpaceTwin, state_space_twin};
 
 use crate::mechanism::Given;
 

@@ -1,0 +1,232 @@
+//! Prompts of finite length, simulated: mean output, its variance, and the mean squared distance to a limit, at several lengths.
+//!
+//! A trial is one prompt, and its prefixes serve all lengths. Trials are pure functions of their number, folded in order: the result
+//! does not depend on the number of threads. Tokens are drawn with portable instructions and absorbed by the recurrent form.
+
+use super::setting::{Feed, Setting};
+use crate::error::{Error, Result};
+use crate::mechanism::{Definition, Given, Mechanism};
+use esscher_core::concentration::{Dependence, RateFit, RatePoint, rate_fit};
+use esscher_core::numerics::statistics::Summary;
+use esscher_core::numerics::{JointSummary, Stream, linalg};
+use esscher_core::prompt::PromptLength;
+use esscher_core::{Accuracy, Estimate};
+use faer::Mat;
+use rayon::prelude::*;
+
+/// Which prompts to simulate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trials {
+    /// Prompt lengths, at least 1.
+    pub lengths: Vec<usize>,
+    /// Independent prompts, at least 2.
+    pub trials: u32,
+    /// Which ones.
+    pub seed: u64,
+}
+
+/// What is looked at after L tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reading {
+    /// The output.
+    Output,
+    /// The output over L.
+    PerToken,
+}
+
+/// What prompts of one length give.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AtLength {
+    /// L.
+    pub length: usize,
+    /// The mean over prompts, per coordinate.
+    pub mean: Vec<f64>,
+    /// Standard errors of the mean, per coordinate.
+    pub standard_error: Vec<f64>,
+    /// Σ_c Var(o_c), the variance over prompts.
+    pub variance: Estimate,
+    /// E |o − limit|², if a limit was given.
+    pub squared_distance: Option<Estimate>,
+}
+
+/// What prompts of all lengths give.
+#[derive(Debug, Clone)]
+pub struct Finite {
+    /// For every length, in increasing order.
+    pub lengths: Vec<AtLength>,
+    /// Joint law over the lengths of |o − limit|² (or of |o − mean|² without a limit): they share their prompts.
+    pub joint: JointSummary,
+}
+
+impl Finite {
+    /// κ of E |o − limit|² ≈ c L^{−κ} (of the variance, if no limit was given), with the dependence of the lengths accounted for.
+    ///
+    /// # Errors
+    /// Fewer than two lengths with a positive error.
+    pub fn rate(&self) -> Result<RateFit> {
+        let estimate = |at: &AtLength| at.squared_distance.unwrap_or(at.variance);
+        let points = self
+            .lengths
+            .iter()
+            .map(|at| Ok(RatePoint::new(PromptLength::new(at.length as u64)?, estimate(at))))
+            .collect::<Result<Vec<_>>>()?;
+        let means = self.joint.mean();
+        let log_covariance = self.joint.mean_covariance().map(|covariance| {
+            Mat::from_fn(means.len(), means.len(), |i, j| covariance[(i, j)] / (means[i] * means[j]))
+        });
+        let dependence = match &log_covariance {
+            Some(covariance) if means.iter().all(|&mean| mean > 0.0) => Dependence::EstimatedLogCovariance {
+                covariance: covariance.as_ref(),
+                draws: self.joint.count(),
+            },
+            _ => Dependence::Independent,
+        };
+        Ok(rate_fit(&points, dependence, 0.95)?)
+    }
+}
+
+/// Tokens drawn at once.
+const BLOCK: usize = 256;
+
+/// Absorbs one prompt and reads it at the given increasing lengths; rows of readings, one per length.
+pub(super) fn read_prompt(
+    mechanism: &dyn Mechanism,
+    feed: &Feed,
+    lengths: &[usize],
+    stream: &mut Stream,
+) -> Result<Vec<Vec<f64>>> {
+    let width = mechanism.signature().output;
+    let longest = lengths.last().copied().unwrap_or(0);
+    let parameters: Vec<&[f64]> = feed.parameters.iter().map(Vec::as_slice).collect();
+    let mut state = Definition::<f64>::init(mechanism);
+    let mut readings = Vec::with_capacity(lengths.len());
+    let mut absorbed = 0;
+    while absorbed < longest {
+        // Always whole blocks: a prompt's tokens must not depend on the longest length asked for.
+        let ports = feed.draw(BLOCK, stream)?;
+        let given_ports: Vec<&[f64]> = ports.iter().map(Vec::as_slice).collect();
+        let block = Given { length: BLOCK, tokens: &given_ports, parameters: &parameters };
+        let mut rows: Vec<&[f64]> = Vec::with_capacity(ports.len());
+        for token in 0..BLOCK.min(longest - absorbed) {
+            rows.clear();
+            rows.extend((0..ports.len()).map(|port| block.row(port, token)));
+            let one = Given { length: 1, tokens: &rows, parameters: &parameters };
+            mechanism.absorb(&one, &mut state);
+            for _ in lengths.iter().filter(|&&length| length == absorbed + token + 1) {
+                let mut output = vec![0.0; width];
+                mechanism.read(&one, &state, &mut output);
+                readings.push(output);
+            }
+        }
+        absorbed += BLOCK.min(longest - absorbed);
+    }
+    Ok(readings)
+}
+
+/// Simulates prompts; `limit` is what readings are compared with, if anything.
+///
+/// # Errors
+/// No or zero lengths, fewer than two trials, a limit of the wrong width, or a setting that does not fit the mechanism.
+pub fn finite(
+    mechanism: &dyn Mechanism,
+    setting: &Setting,
+    trials: &Trials,
+    reading: Reading,
+    limit: Option<&[f64]>,
+) -> Result<Finite> {
+    let signature = mechanism.signature();
+    let mut lengths = trials.lengths.clone();
+    lengths.sort_unstable();
+    lengths.dedup();
+    let refuse = |name, expected: &str, found: String| {
+        Err(Error::Option { name, expected: expected.to_string(), found })
+    };
+    if lengths.first().is_none_or(|&shortest| shortest == 0) {
+        return refuse("lengths", "at least one, each at least 1", format!("{lengths:?}"));
+    }
+    if trials.trials < 2 {
+        return refuse("trials", "at least 2", trials.trials.to_string());
+    }
+    if let Some(limit) = limit
+        && limit.len() != signature.output
+    {
+        return Err(Error::Size { name: "limit", expected: signature.output, found: limit.len() });
+    }
+    let feed = setting.feed(&signature)?;
+    let readings: Vec<Vec<Vec<f64>>> = (0..trials.trials)
+        .into_par_iter()
+        .map(|trial| {
+            let mut stream = Stream::new(trials.seed, trial, 0);
+            let mut readings = read_prompt(mechanism, &feed, &lengths, &mut stream)?;
+            if reading == Reading::PerToken {
+                for (output, &length) in readings.iter_mut().zip(&lengths) {
+                    output.iter_mut().for_each(|entry| *entry /= length as f64);
+                }
+            }
+            Ok(readings)
+        })
+        .collect::<Result<_>>()?;
+    summarise(&lengths, signature.output, &readings, limit)
+}
+
+fn summarise(
+    lengths: &[usize],
+    width: usize,
+    readings: &[Vec<Vec<f64>>],
+    limit: Option<&[f64]>,
+) -> Result<Finite> {
+    let count = readings.len() as f64;
+    let finite = |value: Option<f64>| {
+        value.ok_or(Error::Core(esscher_core::Error::Overflow { what: "an output of a simulated prompt" }))
+    };
+    let mut centres = Vec::with_capacity(lengths.len());
+    let mut at_lengths = Vec::with_capacity(lengths.len());
+    for (index, &length) in lengths.iter().enumerate() {
+        let outputs = || readings.iter().map(|trial| &trial[index]);
+        let coordinates: Vec<Summary> = (0..width)
+            .map(|c| {
+                let mut summary = Summary::new();
+                outputs().for_each(|output| summary.add(output[c]));
+                summary
+            })
+            .collect();
+        let mean = coordinates.iter().map(|one| finite(one.mean())).collect::<Result<Vec<f64>>>()?;
+        let standard_error =
+            coordinates.iter().map(|one| finite(one.standard_error())).collect::<Result<Vec<f64>>>()?;
+        let around = |centre: &[f64]| {
+            let mut summary = Summary::new();
+            outputs()
+                .for_each(|output| summary.add(linalg::squared_norm(&linalg::difference(output, centre))));
+            summary
+        };
+        let spread = around(&mean);
+        // Unbiased: squares around the sample mean are n/(n − 1) too small.
+        let factor = count / (count - 1.0);
+        let variance = Estimate {
+            value: factor * finite(spread.mean())?,
+            accuracy: Accuracy::Sampled { standard_error: factor * finite(spread.standard_error())? },
+        };
+        let squared_distance = match limit {
+            None => None,
+            Some(limit) => {
+                let distance = around(limit);
+                Some(Estimate {
+                    value: finite(distance.mean())?,
+                    accuracy: Accuracy::Sampled { standard_error: finite(distance.standard_error())? },
+                })
+            }
+        };
+        centres.push(limit.map_or_else(|| mean.clone(), <[f64]>::to_vec));
+        at_lengths.push(AtLength { length, mean, standard_error, variance, squared_distance });
+    }
+    let mut joint = JointSummary::new(lengths.len());
+    for trial in readings {
+        let errors: Vec<f64> = trial
+            .iter()
+            .zip(&centres)
+            .map(|(output, centre)| linalg::squared_norm(&linalg::difference(output, centre)))
+            .collect();
+        joint.add(&errors)?;
+    }
+    Ok(Finite { lengths: at_lengths, joint })
+}

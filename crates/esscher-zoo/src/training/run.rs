@@ -1,0 +1,222 @@
+//! Training: batches of a task in, better weights out; same seed, same bits, on any number of threads.
+
+use super::model::Model;
+use super::optimiser::{AdamW, Schedule};
+use super::specification::ModelSpecification;
+use super::tape::{Profile, Spent, Tape, numbers};
+use crate::error::{Error, Result};
+use crate::mechanism::Mechanism;
+use crate::tasks::{Segment, Task};
+use std::fmt;
+use std::sync::Arc;
+
+/// What an observer sees of a step.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Progress {
+    /// The step, counted from zero.
+    pub step: usize,
+    /// The mean loss of its batch, before the step.
+    pub loss: f64,
+    /// The accuracy on its batch, before the step.
+    pub accuracy: f64,
+    /// The norm of the gradient before it was shortened.
+    pub gradient_norm: f64,
+}
+
+/// Whether to go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Continue {
+    /// Go on.
+    Yes,
+    /// Stop after this step.
+    No,
+}
+
+/// Why a training ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// All steps were made.
+    Finished,
+    /// The observer asked for it.
+    Stopped,
+    /// The loss of the last step was not finite; the weights are those before it. A smaller learning rate may help.
+    Diverged,
+}
+
+impl fmt::Display for Ended {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Ended::Finished => "finished",
+            Ended::Stopped => "stopped by its observer",
+            Ended::Diverged => "diverged: the loss is not finite, try a smaller learning rate",
+        })
+    }
+}
+
+/// A trained model and how its training went.
+#[derive(Debug, Clone)]
+pub struct Trained {
+    /// The model.
+    pub model: Model,
+    /// Steps that were made.
+    pub steps: usize,
+    /// Why it ended.
+    pub ended: Ended,
+    /// The loss of the first batch, before any step.
+    pub first_loss: f64,
+    /// The loss of the last batch.
+    pub last_loss: f64,
+}
+
+/// What may differ from step to step, and what to note on the way.
+#[derive(Default)]
+pub struct Options<'a> {
+    /// The mechanism of a layer at a step, where it is not the layer's own: a window drawn anew for every batch, for example.
+    /// It must have the ports and parameters of the layer's own.
+    pub mechanism_at: Option<&'a dyn Fn(usize, usize) -> Option<Arc<dyn Mechanism>>>,
+    /// Where times are noted, by part of the step.
+    pub profile: Option<Profile>,
+}
+
+/// Trains a new model on a task; the seed decides weights and examples.
+///
+/// # Errors
+/// A specification that makes no model, a task with more tokens than the model, or an empty schedule.
+pub fn train(
+    specification: ModelSpecification,
+    task: &dyn Task,
+    schedule: &Schedule,
+    seed: u64,
+    observer: &mut dyn FnMut(Progress) -> Continue,
+) -> Result<Trained> {
+    train_from(Model::new(specification, seed)?, task, schedule, seed, &Options::default(), observer)
+}
+
+/// Trains a model on from where it is, with options.
+///
+/// # Errors
+/// As [`train`]; also a mechanism in place of another that reads other things.
+pub fn train_from(
+    mut model: Model,
+    task: &dyn Task,
+    schedule: &Schedule,
+    seed: u64,
+    options: &Options<'_>,
+    observer: &mut dyn FnMut(Progress) -> Continue,
+) -> Result<Trained> {
+    check(&model, task, schedule)?;
+    let tape = Tape { profile: options.profile.clone() };
+    let mut optimiser = AdamW::default();
+    let (mut first_loss, mut last_loss) = (f64::NAN, f64::NAN);
+    for step in 0..schedule.steps {
+        let first = (step as u64 * schedule.batch as u64)
+            % schedule.examples.map_or(1 << 31, |examples| u64::from(examples).max(1));
+        let batch = tape.timed(
+            "batch",
+            |spent: &mut Spent| &mut spent.forward,
+            || task.batch(seed, Segment::Train, first as u32, schedule.batch),
+        );
+        let mechanisms = mechanisms_at(&model, step, options)?;
+        let leaves = model.leaves(&tape, true);
+        let judged = model.judge(&tape, &leaves, &mechanisms, &batch)?;
+        last_loss = f64::from(numbers(&judged.loss)[0]);
+        if step == 0 {
+            first_loss = last_loss;
+        }
+        let ended = |model, steps, ended| Ok(Trained { model, steps, ended, first_loss, last_loss });
+        if !last_loss.is_finite() {
+            return ended(model, step, Ended::Diverged);
+        }
+        let gradients = tape.gradients(judged.loss, &leaves);
+        let gradient_norm = tape.timed(
+            "optimiser",
+            |spent: &mut Spent| &mut spent.forward,
+            || optimiser.step(schedule, step, model.weights_mut(), &gradients),
+        );
+        let accuracy = batch.accuracy(&judged.predictions);
+        if observer(Progress { step, loss: last_loss, accuracy, gradient_norm }) == Continue::No {
+            return ended(model, step + 1, Ended::Stopped);
+        }
+    }
+    Ok(Trained { model, steps: schedule.steps, ended: Ended::Finished, first_loss, last_loss })
+}
+
+fn check(model: &Model, task: &dyn Task, schedule: &Schedule) -> Result<()> {
+    let refuse = |name, expected: String, found: String| Err(Error::Option { name, expected, found });
+    let vocabulary = model.specification().vocabulary;
+    if task.vocabulary() > vocabulary {
+        return refuse(
+            "vocabulary of the task",
+            format!("at most the model's, {vocabulary}"),
+            task.vocabulary().to_string(),
+        );
+    }
+    if schedule.batch == 0 {
+        return refuse("batch", "at least 1".to_string(), "0".to_string());
+    }
+    for (name, number) in [
+        ("learning rate", schedule.learning_rate),
+        ("weight decay", schedule.weight_decay),
+        ("clip", schedule.clip),
+    ] {
+        if !(number.is_finite() && number >= 0.0) {
+            return refuse(name, "a finite number, at least 0".to_string(), number.to_string());
+        }
+    }
+    Ok(())
+}
+
+fn mechanisms_at(model: &Model, step: usize, options: &Options<'_>) -> Result<Vec<Arc<dyn Mechanism>>> {
+    let mut mechanisms = model.mechanisms();
+    let Some(mechanism_at) = options.mechanism_at else { return Ok(mechanisms) };
+    for (layer, own) in mechanisms.iter_mut().enumerate() {
+        if let Some(other) = mechanism_at(step, layer) {
+            if other.signature() != own.signature() {
+                return Err(Error::Option {
+                    name: "mechanism of a step",
+                    expected: format!("one with the ports and parameters of {own:?}"),
+                    found: format!("{other:?}"),
+                });
+            }
+            *own = other;
+        }
+    }
+    Ok(mechanisms)
+}
+
+/// How a model does on a task.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Evaluation {
+    /// The mean loss.
+    pub loss: f64,
+    /// The accuracy.
+    pub accuracy: f64,
+}
+
+/// Loss and accuracy on test examples, which no training of the same seed has seen.
+///
+/// # Errors
+/// No examples, or a task with more tokens than the model.
+pub fn evaluate(model: &Model, task: &dyn Task, seed: u64, examples: usize) -> Result<Evaluation> {
+    const BATCH: usize = 128;
+    if examples == 0 {
+        return Err(Error::Option {
+            name: "examples",
+            expected: "at least 1".to_string(),
+            found: "0".to_string(),
+        });
+    }
+    let tape = Tape::default();
+    let leaves = model.leaves(&tape, false);
+    let mechanisms = model.mechanisms();
+    let (mut loss, mut accuracy) = (0.0, 0.0);
+    for from in (0..examples).step_by(BATCH) {
+        let count = BATCH.min(examples - from);
+        let batch = task.batch(seed, Segment::Test, from as u32, count);
+        let judged = model.judge(&tape, &leaves, &mechanisms, &batch)?;
+        let part = count as f64 / examples as f64;
+        loss += part * f64::from(numbers(&judged.loss)[0]);
+        accuracy += part * batch.accuracy(&judged.predictions);
+    }
+    Ok(Evaluation { loss, accuracy })
+}

@@ -1,0 +1,185 @@
+//! Trained models: losses fall, all ways of running them agree, and the same seed gives the same bits.
+
+use esscher_zoo::gated_linear_attention::GatedLinearAttention;
+use esscher_zoo::mechanism::Mechanism;
+use esscher_zoo::softmax::{Reach, Softmax};
+use esscher_zoo::tasks::recall::{Filler, Recall};
+use esscher_zoo::tasks::{Batch, Segment, Task};
+use esscher_zoo::training::{
+    Continue, Ended, LayerSpecification, Mlp, Model, ModelSpecification, Normalisation, Options, Schedule,
+    Streaming, Trained, evaluate, train, train_from,
+};
+use std::sync::Arc;
+
+/// A model with everything that a layer can have, of odd sizes.
+fn specification() -> ModelSpecification {
+    let first = LayerSpecification {
+        convolution: Some(3),
+        norm: Some(Normalisation::RootMeanSquare),
+        gate: true,
+        mlp: Some(Mlp { hidden: 13 }),
+        ..LayerSpecification::plain(GatedLinearAttention { key_width: 5, value_width: 7 })
+    };
+    let second = LayerSpecification {
+        norm: Some(Normalisation::Layer),
+        ..LayerSpecification::plain(Softmax { key_width: 3, value_width: 4, reach: Reach::Window(9) })
+    };
+    ModelSpecification {
+        vocabulary: 34,
+        width: 18,
+        heads: 3,
+        positions: Some(32),
+        layers: vec![first, second],
+    }
+}
+
+fn task() -> Recall {
+    Recall::new(34, 32, 4, Filler::Zero).unwrap()
+}
+
+fn schedule(steps: usize) -> Schedule {
+    Schedule { steps, batch: 24, learning_rate: 1e-2, warm_up: 5, ..Schedule::default() }
+}
+
+fn trained(steps: usize) -> Trained {
+    train(specification(), &task(), &schedule(steps), 3, &mut |_| Continue::Yes).unwrap()
+}
+
+/// Loss of a batch whose gradient the first step goes along: differences quotients against the tape, weight by weight.
+#[test]
+fn gradients_are_those_of_the_loss() {
+    let model = trained(10).model;
+    let batch = task().batch(5, Segment::Train, 0, 6);
+    let (_, gradients) = model.loss_and_gradients(&batch).unwrap();
+    for (place, gradient) in gradients.iter().enumerate() {
+        // Along the gradient the loss changes by its squared norm: one number per weight sees every entry.
+        let norm = gradient.iter().map(|x| f64::from(*x).powi(2)).sum::<f64>().sqrt();
+        let step = 1e-2 / norm.max(1e-2);
+        let loss_at = |along: f64| {
+            let mut moved = model.clone();
+            let direction: Vec<f32> = gradient.iter().map(|x| (along * f64::from(*x)) as f32).collect();
+            moved.add_to_weight(place, &direction).unwrap();
+            f64::from(moved.loss_and_gradients(&batch).unwrap().0)
+        };
+        let found = (loss_at(step) - loss_at(-step)) / (2.0 * step);
+        let expected = norm * norm;
+        // Losses are about 3 in single precision, so a difference is exact to about 1e-6; the rest is curvature.
+        let allowed = 2e-2 * expected + 2e-6 / step;
+        let name = &model.weights()[place].name;
+        assert!(
+            (found - expected).abs() <= allowed,
+            "{name}: {found:e}, expected {expected:e} ± {allowed:e}"
+        );
+    }
+}
+
+#[test]
+fn losses_fall() {
+    let mut losses = Vec::new();
+    let trained = train(specification(), &task(), &schedule(150), 3, &mut |progress| {
+        losses.push(progress.loss);
+        Continue::Yes
+    })
+    .unwrap();
+    assert_eq!(trained.ended, Ended::Finished);
+    assert_eq!((losses.len(), trained.steps), (150, 150));
+    let test = evaluate(&trained.model, &task(), 3, 200).unwrap();
+    assert!(test.loss < 0.85 * trained.first_loss, "{} after {}", test.loss, trained.first_loss);
+}
+
+/// Token by token the logits are those of the whole sequence to 1e-4, and so are the predictions.
+#[test]
+fn streaming_gives_the_logits_of_the_whole_sequence() {
+    let model = trained(30).model;
+    let Batch { tokens, length, .. } = task().batch(9, Segment::Test, 0, 3);
+    let whole = model.logits(&tokens, length).unwrap();
+    for (tokens, whole) in tokens.chunks(length).zip(whole.chunks(length * 34)) {
+        let mut streaming = Streaming::new(&model);
+        let empty = streaming.bytes();
+        for (&token, expected) in tokens.iter().zip(whole.chunks(34)) {
+            let found = streaming.step(token).unwrap();
+            let difference = found.iter().zip(expected).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+            assert!(difference < 1e-4, "token {}: {difference:e}", streaming.seen());
+            let largest = |logits: &[f32]| (0..34).max_by(|&a, &b| logits[a].total_cmp(&logits[b])).unwrap();
+            assert_eq!(largest(&found), largest(expected));
+        }
+        // A window and a matrix: the states do not grow. 3 rows of 18, 3 heads of 5 × 7 and of 9 × 7.
+        assert_eq!((empty, streaming.bytes()), (4 * (54 + 105 + 189), 4 * (54 + 105 + 189)));
+    }
+}
+
+#[test]
+fn stored_models_are_the_same_models() {
+    let model = trained(5).model;
+    let bytes = model.to_bytes().unwrap();
+    let read = Model::from_bytes(specification(), &bytes).unwrap();
+    assert_eq!(read.weights(), model.weights());
+    assert_eq!(read.to_bytes().unwrap(), bytes);
+}
+
+#[test]
+fn damage_and_mismatch_are_named() {
+    let model = Model::new(specification(), 1).unwrap();
+    let bytes = model.to_bytes().unwrap();
+    let refused =
+        |specification, bytes: &[u8]| Model::from_bytes(specification, bytes).unwrap_err().to_string();
+    let cut = refused(specification(), &bytes[..bytes.len() - 4]);
+    assert!(cut.starts_with("the bytes: expected a whole safetensors file"), "{cut}");
+    let mut wider = specification();
+    wider.width = 24;
+    assert_eq!(refused(wider, &bytes), "the specification: expected \"width = 24\", found \"width = 18\"");
+    let mut damaged = bytes.clone();
+    let last = damaged.len() - 4;
+    damaged[last..].copy_from_slice(&f32::NAN.to_le_bytes());
+    let found = refused(specification(), &damaged);
+    assert!(found.contains("expected finite numbers, found NaN"), "{found}");
+}
+
+#[test]
+fn same_seed_same_bits_on_one_thread_and_on_two() {
+    let bytes = |threads| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| trained(8).model.to_bytes().unwrap())
+    };
+    let one = bytes(1);
+    assert_eq!(one, bytes(2));
+    assert_eq!(one, bytes(3));
+    let other = train(specification(), &task(), &schedule(8), 4, &mut |_| Continue::Yes).unwrap();
+    assert_ne!(one, other.model.to_bytes().unwrap());
+}
+
+#[test]
+fn observers_stop_a_training() {
+    let stopped = train(specification(), &task(), &schedule(100), 3, &mut |progress| {
+        if progress.step == 3 { Continue::No } else { Continue::Yes }
+    })
+    .unwrap();
+    assert_eq!((stopped.ended, stopped.steps), (Ended::Stopped, 4));
+}
+
+/// The window of a layer may change with every batch; a mechanism with other ports may not take its place.
+#[test]
+fn mechanisms_may_change_with_the_step() {
+    let window = |tokens| -> Arc<dyn Mechanism> {
+        Arc::new(Softmax { key_width: 3, value_width: 4, reach: Reach::Window(tokens) })
+    };
+    let run = |mechanism_at: &dyn Fn(usize, usize) -> Option<Arc<dyn Mechanism>>| {
+        let options = Options { mechanism_at: Some(mechanism_at), ..Options::default() };
+        let model = Model::new(specification(), 3).unwrap();
+        train_from(model, &task(), &schedule(4), 3, &options, &mut |_| Continue::Yes)
+    };
+    let same = run(&|_, layer| (layer == 1).then(|| window(9))).unwrap();
+    let changing =
+        run(&|step, layer| (layer == 1).then(|| window(if step % 2 == 0 { 2 } else { 9 }))).unwrap();
+    assert_eq!(same.model.weights(), trained(4).model.weights());
+    assert_ne!(changing.model.weights(), same.model.weights());
+    let refused = run(&|_, layer| (layer == 0).then(|| window(9))).unwrap_err().to_string();
+    assert!(refused.starts_with("mechanism of a step: expected one with the ports"), "{refused}");
+}
+
+#[test]
+fn a_hopeless_learning_rate_ends_as_diverged_or_finishes_with_finite_weights() {
+    let wild = Schedule { learning_rate: 1e30, clip: 1e30, ..schedule(10) };
+    let trained = train(specification(), &task(), &wild, 3, &mut |_| Continue::Yes).unwrap();
+    assert_eq!(trained.ended, Ended::Diverged);
+}
