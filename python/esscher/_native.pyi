@@ -686,6 +686,9 @@ class ZooMechanism:
     def dynamical_system(
         self, tokens: list[NDArray[Any]], parameters: list[NDArray[Any]], length: int
     ) -> dict[str, Any]: ...
+    def weights(
+        self, tokens: list[NDArray[Any]], parameters: list[NDArray[Any]], length: int, channel: int
+    ) -> _Array: ...
     def stream(self, parameters: list[NDArray[Any]], heads: int, single: bool) -> ZooStream: ...
 
 @final

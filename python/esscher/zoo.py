@@ -348,12 +348,39 @@ class Mechanism:
         >>> bool(np.allclose(system.simulate(tokens["value"]), gated(**tokens)))
         True
         """
+        call = self._one_sequence("a dynamical system", parameters, ports)
+        found = self._native.dynamical_system(call.tokens, call.parameters, call.output_shape[0])
+        return DynamicalSystem(**found)
+
+    def weights(
+        self, *, channel: int = 0, parameters: Mapping[str, ArrayLike] | None = None, **ports: ArrayLike
+    ) -> NDArray[np.float64]:
+        """What every output takes of every value, (length, length), in one channel: the rows of attention.
+
+        For softmax these are its weights; a mechanism that is not linear in its values is refused. Ports are
+        (length, width) each, and the numbers of the value do not matter. One evaluation per token.
+
+        >>> import numpy as np
+        >>> from esscher import zoo
+        >>> softmax, ones = zoo.Mechanism("softmax", key_width=1, value_width=1), np.ones((3, 1))
+        >>> softmax.weights(query=ones, key=ones, value=ones).round(3)
+        array([[1.   , 0.   , 0.   ],
+               [0.5  , 0.5  , 0.   ],
+               [0.333, 0.333, 0.333]])
+        """
+        number = _whole("channel", channel, 0, self.output_width - 1)
+        call = self._one_sequence("weights", parameters, ports)
+        return self._native.weights(call.tokens, call.parameters, call.output_shape[0], number)
+
+    def _one_sequence(
+        self, what: str, parameters: Mapping[str, ArrayLike] | None, ports: Mapping[str, ArrayLike]
+    ) -> _Call:
+        """The call for one sequence and head, in double precision."""
         doubles = {name: np.asarray(_native.zoo_array(name, value), dtype=float) for name, value in ports.items()}
         call = _Call(self, doubles, parameters, None, None, None)
         if len(call.output_shape) != 2:
-            raise ValueError("a dynamical system is of one sequence and head: expected ports of shape (length, width)")
-        found = self._native.dynamical_system(call.tokens, call.parameters, call.output_shape[0])
-        return DynamicalSystem(**found)
+            raise ValueError(f"{what}: of one sequence and head, expected ports of shape (length, width)")
+        return call
 
     def __repr__(self) -> str:
         name, key_width, value_width = self._recipe

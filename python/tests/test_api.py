@@ -28,6 +28,7 @@ MODULES = {
     "layers": f"{CORE}/layers/mod.rs",
     "zoo::batch": f"{ZOO}/batch.rs",
     "zoo::catalogue": f"{ZOO}/catalogue.rs",
+    "zoo::diagnostics": f"{ZOO}/diagnostics/mod.rs",
     "zoo::dynamical_system": f"{ZOO}/dynamical_system.rs",
     "zoo::mechanism": f"{ZOO}/mechanism.rs",
 }

@@ -1,6 +1,7 @@
 """Every mechanism of the zoo from Python: forms that agree, streams, batches, derivatives, and nonsense refused."""
 
 import copy
+import keyword
 import pickle
 import threading
 
@@ -67,9 +68,20 @@ def test_the_catalogue_is_a_tuple_and_a_table():
 def test_names_of_ports_and_parameters_are_keywords_that_collide_with_nothing(name):
     mechanism = make(name)
     names = [each.name for each in (*mechanism.ports, *mechanism.parameters)]
-    taken = {"parameters", "lengths", "packed", "initial", "form", "return_state", "output_slopes", "state_slopes"}
+    taken = {
+        "parameters",
+        "lengths",
+        "packed",
+        "initial",
+        "form",
+        "return_state",
+        "output_slopes",
+        "state_slopes",
+        "channel",
+    }
     assert len(set(names)) == len(names)
     assert all(each.isidentifier() and each not in taken for each in names)
+    assert not any(keyword.iskeyword(port.name) for port in mechanism.ports)
 
 
 @every_mechanism
@@ -238,6 +250,30 @@ def test_dynamical_systems_give_the_outputs(name):
     close(system.simulate(tokens[system.input_port]), mechanism(**tokens))
     single = {name: rows.astype(np.float32) for name, rows in tokens.items()}
     assert mechanism.dynamical_system(**single).transition.shape == system.transition.shape
+
+
+@every_mechanism
+def test_weights_times_values_are_the_outputs(name):
+    mechanism = make(name)
+    tokens = draw(mechanism, 6)
+    try:
+        weights = mechanism.weights(**tokens, channel=1)
+    except ValueError as refused:
+        assert "\n" not in str(refused)  # noqa: PT017
+        return
+    none = mechanism(**but(tokens, value=0 * tokens["value"]))
+    alone = np.zeros_like(tokens["value"])
+    alone[:, 1] = tokens["value"][:, 1]
+    close(weights @ alone[:, 1], (mechanism(**but(tokens, value=alone)) - none)[:, 1], 1e-9)
+    if ENTRIES[NAMES.index(name)].normalised:
+        close(weights.sum(axis=1), np.ones(6), 1e-5)
+
+
+def test_weights_of_softmax_are_those_of_its_definition():
+    mechanism = make("softmax")
+    tokens = draw(mechanism, 6)
+    scores = np.exp(tokens["query"] @ tokens["key"].T / 2) * np.tri(6)
+    close(mechanism.weights(**tokens), scores / scores.sum(axis=1, keepdims=True))
 
 
 @every_mechanism
@@ -414,7 +450,7 @@ NONSENSE = [
     (lambda: GATED.stream().step(**token(broken("key", (0, 1), np.nan), 0)), ValueError, r"key\[1\] is NaN"),
     (lambda: setattr(GATED.stream(), "state", 3), TypeError, "state: expected a State"),
     (lambda: setattr(GATED.stream(), "state", zoo.State(1, [[1.0]])), ValueError, r"state: expected shape \(1, 12\)"),
-    (lambda: GATED.dynamical_system(**HEADS), ValueError, "one sequence and head"),
+    (lambda: GATED.dynamical_system(**HEADS), ValueError, "a dynamical system: of one sequence and head"),
     (
         lambda: zoo.Mechanism("gla", key_width=4096, value_width=4096).dynamical_system(
             query=np.ones((1, 4096)), key=np.ones((1, 4096)), value=np.ones((1, 4096)), log_decay=np.zeros((1, 4096))
@@ -422,6 +458,8 @@ NONSENSE = [
         ValueError,
         "the dynamical system has .* use narrower heads",
     ),
+    (lambda: GATED.weights(**HEADS), ValueError, "weights: of one sequence and head"),
+    (lambda: GATED.weights(**GOOD, channel=3), ValueError, "channel is 3: expected a whole number from 0 to 2"),
     (lambda: GATED.dynamical_system(**GOOD).simulate(np.ones((2, 3))), ValueError, r"inputs: expected shape \(5, 3\)"),
 ]
 
@@ -507,12 +545,13 @@ def test_a_pytorch_module_trains(name):
     from esscher import zoo_torch
 
     torch.manual_seed(0)
+    torch.set_num_threads(1)
     mixer = zoo_torch.Mixer(make(name), width=6, heads=2)
     tokens = torch.randn(3, 8, 6)
     wanted = torch.roll(tokens, 1, dims=1)
     optimiser = torch.optim.Adam(mixer.parameters(), lr=0.01)
     losses = []
-    for _ in range(30):
+    for _ in range(8):
         loss = ((mixer(tokens) - wanted) ** 2).mean()
         optimiser.zero_grad()
         loss.backward()

@@ -10,6 +10,7 @@ use crate::threads;
 use esscher_core::numerics::Stream as RandomStream;
 use esscher_zoo::batch::{self, Form, Layout, Passed};
 use esscher_zoo::catalogue::{self, Entry, Sizes};
+use esscher_zoo::diagnostics::attention_matrix;
 use esscher_zoo::dynamical_system::{SystemStep, Transition, simulate};
 use esscher_zoo::mechanism::{Definition, Given, In, Meaning, Mechanism, Order, Signature, State};
 use esscher_zoo::{Error, Real};
@@ -165,11 +166,10 @@ impl Made {
         tokens: &[Bound<'_, PyAny>],
         parameters: &[Bound<'_, PyAny>],
     ) -> PyResult<T> {
-        let names = self.signature.tokens.iter().map(|port| port.name);
-        let names = names.chain(self.signature.parameters.iter().map(|parameter| parameter.name));
-        let array_of = |name: &str| {
-            names.zip(tokens.iter().chain(parameters)).find(|(own, _)| *own == name).map(|(_, array)| array)
-        };
+        let ports = self.signature.tokens.iter().map(|port| port.name).zip(tokens);
+        let named = ports.chain(self.signature.parameters.iter().map(|each| each.name).zip(parameters));
+        let array_of =
+            |name: &str| named.into_iter().find(|(own, _)| *own == name).map(|(_, array)| array);
         let (name, index, found, expected) = match &result {
             Err(Error::NotFinite { name, index, found }) => (*name, *index, *found, "a finite number"),
             Err(Error::NotAllowed { name, index, found, expected }) => (*name, *index, *found, *expected),
@@ -466,6 +466,26 @@ impl PyMechanism {
         answer.set_item("feedthrough", arrays::array(py, feedthroughs, &[length, output, input])?)?;
         answer.set_item("input_port", made.signature.tokens[system.input_port()].name)?;
         Ok(answer)
+    }
+
+    /// What the outputs take of every value in one channel, length × length, in double precision.
+    fn weights<'py>(
+        &self,
+        py: Python<'py>,
+        tokens: Vec<Bound<'py, PyAny>>,
+        parameters: Vec<Bound<'py, PyAny>>,
+        length: usize,
+        channel: usize,
+    ) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
+        let made = &*self.of;
+        let borrowed = (Borrowed::<f64>::read(&tokens)?, Borrowed::<f64>::read(&parameters)?);
+        let (numbers, constants) = (borrowed.0.slices()?, borrowed.1.slices()?);
+        let given = Given::new(&made.signature, length, &numbers, &constants);
+        let given = made.raised(given, &tokens, &parameters)?;
+        // Only whether there is room.
+        drop(crate::failure::room_for("the weights", &[length, length])?);
+        let rows = threads::detached(py, || attention_matrix(&*made.mechanism, &given, channel));
+        arrays::array(py, rows.or_raise()?.weights, &[length, length])
     }
 
     /// The state before the first token and these parameters, ready to read tokens.
