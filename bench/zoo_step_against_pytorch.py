@@ -110,12 +110,8 @@ for name, mixer in (("softmax", softmax_mixer), ("gla", gla_mixer)):
         if numbers["seconds"] < ours:
             ours, profile = numbers["seconds"], [value for key, value in lines if key == "part"]
         theirs = min(theirs, seconds)
-    print(
-        f"{name}: losses of four steps, Esscher {[numbers[f'loss{i}'] for i in range(4)]}, "
-        f"PyTorch {[round(x, 6) for x in losses]}"
-    )
-    print(
-        f"{name}: a step takes {1e3 * ours:.2f} ms in Esscher, {1e3 * theirs:.2f} ms in PyTorch eager; ratio {ours / theirs:.2f}"
-    )
+    print(f"{name}: losses of four steps, Esscher {[numbers[f'loss{i}'] for i in range(4)]}, "
+          f"PyTorch {[round(x, 6) for x in losses]}")
+    print(f"{name}: a step takes {1e3 * ours:.2f} ms in Esscher, {1e3 * theirs:.2f} ms in PyTorch eager; ratio {ours / theirs:.2f}")
     for line in profile:
         print("   ", line)
