@@ -29,7 +29,7 @@ MODULES = {
     "zoo::batch": f"{ZOO}/batch.rs",
     "zoo::catalogue": f"{ZOO}/catalogue.rs",
     "zoo::diagnostics": f"{ZOO}/diagnostics/mod.rs",
-    "zoo::dynamical_system": f"{ZOO}/dynamical_system.rs",
+    "zoo::dynamical_system": f"{ZOO}/dynamical_system/mod.rs",
     "zoo::mechanism": f"{ZOO}/mechanism.rs",
 }
 
