@@ -76,6 +76,16 @@ fn mechanisms() -> Vec<Entry> {
                 ("recalls", said(entry.claims.recalls)),
             ],
         })
+        .chain(esscher_zoo::catalogue::hybrids().iter().map(|hybrid| Entry {
+            group: Group::Mechanism,
+            name: hybrid.name,
+            summary: hybrid.summary,
+            details: vec![
+                ("year", hybrid.year.to_string()),
+                ("paper", hybrid.paper.to_string()),
+                ("recalls", said(hybrid.recalls)),
+            ],
+        }))
         .collect()
 }
 

@@ -52,6 +52,12 @@ impl Measured {
         Measured { value, error: Some(error), class: Class::Sampled }
     }
 
+    /// The same where nothing tells the error.
+    #[cfg(feature = "training")]
+    pub(crate) fn without_error(self) -> Self {
+        Measured { error: None, ..self }
+    }
+
     /// The same with value and error multiplied.
     pub(crate) fn times(self, factor: f64) -> Self {
         Measured { value: factor * self.value, error: self.error.map(|error| factor.abs() * error), ..self }

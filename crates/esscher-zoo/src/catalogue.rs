@@ -18,6 +18,8 @@ use crate::s6::S6;
 use crate::selective_rope::{Rotated, Rotation, Temperatures};
 use crate::softmax::{Reach, Softmax};
 use crate::ssd::StateSpaceDuality;
+use crate::swax;
+use std::sync::Arc;
 
 /// Widths of one head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -138,9 +140,33 @@ pub struct Entry {
     pub build: fn(Sizes) -> Box<dyn Mechanism>,
 }
 
+/// A stack of layers of different mechanisms.
+#[derive(Debug, Clone, Copy)]
+pub struct Hybrid {
+    /// As specifications and the command line name it.
+    pub name: &'static str,
+    /// One sentence.
+    pub summary: &'static str,
+    /// Year of the paper.
+    pub year: u16,
+    /// Authors and arXiv number.
+    pub paper: &'static str,
+    /// Key in docs/references.bib.
+    pub key: &'static str,
+    /// Whether a small model of it passes 90 % on the recall task within the budget of the guide.
+    pub recalls: bool,
+    /// The mechanisms of so many layers.
+    pub layers: fn(Sizes, usize) -> Vec<Arc<dyn Mechanism>>,
+}
+
 /// All mechanisms, in the order of the guide.
 pub fn catalogue() -> &'static [Entry] {
     CATALOGUE
+}
+
+/// The names of all mechanisms and hybrids.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    CATALOGUE.iter().map(|entry| entry.name).chain(HYBRIDS.iter().map(|hybrid| hybrid.name))
 }
 
 /// The entry of this name.
@@ -159,9 +185,36 @@ pub fn find(name: &str) -> Result<&'static Entry> {
     CATALOGUE.iter().find(|entry| entry.name == name).ok_or_else(|| Error::Unknown {
         what: "mechanism",
         name: name.to_string(),
-        known: CATALOGUE.iter().map(|entry| entry.name).collect::<Vec<_>>().join(", "),
+        known: names().collect::<Vec<_>>().join(", "),
     })
 }
+
+/// All hybrids.
+pub fn hybrids() -> &'static [Hybrid] {
+    HYBRIDS
+}
+
+/// The mechanisms of so many layers of a model, by the name of an entry or of a hybrid.
+///
+/// # Errors
+/// An unknown name, with those that there are.
+pub fn layers_of(name: &str, sizes: Sizes, count: usize) -> Result<Vec<Arc<dyn Mechanism>>> {
+    if let Some(hybrid) = HYBRIDS.iter().find(|hybrid| hybrid.name == name) {
+        return Ok((hybrid.layers)(sizes, count));
+    }
+    let one: Arc<dyn Mechanism> = (find(name)?.build)(sizes).into();
+    Ok(vec![one; count])
+}
+
+const HYBRIDS: &[Hybrid] = &[Hybrid {
+    name: "swax",
+    summary: "SWAX: mLSTM and softmax over a short window in turn, the window drawn anew for every batch of training.",
+    year: 2025,
+    paper: "Cabannes et al., arXiv 2509.24552",
+    key: "cabannes2025",
+    recalls: true,
+    layers: |sizes, count| swax::layout(count).iter().map(|kind| kind.mechanism(sizes, WINDOW)).collect(),
+}];
 
 /// Tokens that `softmax-window` sees.
 const WINDOW: usize = 64;

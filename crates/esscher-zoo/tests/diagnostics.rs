@@ -9,6 +9,7 @@ use esscher_zoo::diagnostics::{
 use esscher_zoo::dynamical_system::{decay_coupling, expand, reversed_sigmoid, simulate, state_space_twin};
 use esscher_zoo::feature_maps::{Elu, FeatureMap, Identity, Relu, Taylor};
 use esscher_zoo::gated_linear_attention::GatedLinearAttention;
+use esscher_zoo::inline::{Inline, Kernel};
 use esscher_zoo::linear_attention::{LinearAttention, Normaliser};
 use esscher_zoo::mechanism::{Definition, Mechanism, Order};
 use esscher_zoo::metala::{Augmentation, MetaLinearAttention};
@@ -64,7 +65,7 @@ fn a_mechanism_that_is_not_linear_in_its_values_has_no_rows() {
 }
 
 #[test]
-fn collinear_queries_are_confused_by_normalised_relu_attention_only() {
+fn collinear_queries_are_confused_by_normalised_relu_attention_but_not_by_softmax_and_inline() {
     let figure = toy_figure();
     let softmax = Softmax { key_width: 2, value_width: 1, reach: Reach::Whole };
     let rows = figure.rows(&softmax, &[]).unwrap();
@@ -76,6 +77,10 @@ fn collinear_queries_are_confused_by_normalised_relu_attention_only() {
     let confused = confusion(&rows, &figure.queries, 2, SAME_ROW).unwrap();
     assert_eq!((confused.pairs, confused.confused), (6, 6));
     assert!((rows.row(0).iter().sum::<f64>() - 1.0).abs() < 1e-12);
+    let inline = Inline { kernel: Kernel::Identity, key_width: 2, value_width: 1, order: Order::Whole };
+    let rows = figure.rows(&inline, &[]).unwrap();
+    assert_eq!(confusion(&rows, &figure.queries, 2, SAME_ROW).unwrap().confused, 0);
+    assert!((1..4).all(|query| rows.row(query)[0] > rows.row(query - 1)[0] + 0.02), "{rows:?}");
     assert!(rank_condition(&figure.keys, 2).unwrap().holds());
 }
 

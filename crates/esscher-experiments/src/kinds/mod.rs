@@ -9,6 +9,8 @@ mod horizon;
 mod layers;
 pub(crate) mod linearity;
 pub(crate) mod path;
+#[cfg(feature = "training")]
+mod recall;
 mod regression;
 mod seeds;
 mod valley;
@@ -85,5 +87,7 @@ pub fn kinds() -> &'static [Kind] {
         horizon::KIND,
         authors::KIND,
         layers::KIND,
+        #[cfg(feature = "training")]
+        recall::KIND,
     ]
 }

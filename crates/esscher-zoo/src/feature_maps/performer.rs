@@ -1,6 +1,7 @@
 //! φ(x)_i = exp(ω_i·y − |y|²/2)/√m with y = d^{−1/4} x and ω_i ~ N(0, I): E φ(q)·φ(k) = exp(q·k/√d) (key `choromanski2021`).
 
 use super::{FeatureMap, root_scale};
+use crate::kernels::affine;
 use crate::mechanism::{Initial, Parameter};
 use crate::number::{Number, Real};
 use esscher_core::numerics::Stream;
@@ -9,7 +10,8 @@ use esscher_core::numerics::Stream;
 ///
 /// The projections are drawn from the seed, the same for all heads, and are a parameter that is not trained, so that
 /// checkpoints hold them. The papers that print ω ~ N(0, I) with the exponent (2ω·x − |x|²)/(2√d) need ω ~ N(0, √d I) there;
-/// scaling x instead is the same. There is no stabilising maximum: it would not be causal.
+/// scaling x instead is the same. There is no stabilising maximum, which
+/// would not be causal: a feature is at most e^{|ω|²/2}, and long vectors have features that vanish.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Performer {
     /// Width of queries and keys.
@@ -46,9 +48,10 @@ impl FeatureMap for Performer {
         let half_square = input.iter().fold(N::zero(), |sum, &x| sum + x * x)
             * N::constant(0.5 * root_scale(self.width).powi(2));
         let share = N::constant(1.0 / (self.features as f64).sqrt());
-        for (feature, projection) in features.iter_mut().zip(parameters[0].chunks_exact(self.width)) {
-            let product = projection.iter().zip(input).fold(N::zero(), |sum, (&w, &x)| sum + w * x);
-            *feature = (product * scale - half_square).exp() * share;
+        features.fill(N::zero());
+        affine::add_linear(parameters[0], input, features);
+        for feature in features {
+            *feature = (*feature * scale - half_square).exp() * share;
         }
     }
 
@@ -62,24 +65,18 @@ impl FeatureMap for Performer {
         parameter_slopes: &mut [Vec<T>],
     ) {
         let scale = T::constant(root_scale(self.width));
-        let mut total = T::zero();
-        for (index, (&feature, &slope)) in features.iter().zip(feature_slopes).enumerate() {
-            let exponent_slope = feature * slope;
-            total += exponent_slope;
-            let product_slope = exponent_slope * scale;
-            let row = index * self.width..(index + 1) * self.width;
-            for (((to, projection_slope), &w), &x) in input_slopes
-                .iter_mut()
-                .zip(&mut parameter_slopes[0][row.clone()])
-                .zip(&parameters[0][row])
-                .zip(input)
-            {
-                *to += product_slope * w;
-                *projection_slope += product_slope * x;
-            }
-        }
+        let product_slopes: Vec<T> =
+            features.iter().zip(feature_slopes).map(|(&feature, &slope)| feature * slope * scale).collect();
+        let total = product_slopes.iter().fold(T::zero(), |sum, &slope| sum + slope);
+        affine::linear_backward(
+            parameters[0],
+            input,
+            &product_slopes,
+            &mut parameter_slopes[0],
+            input_slopes,
+        );
         // |y|²/2 = d^{−1/2} |x|²/2.
-        let square_slope = total * scale * scale;
+        let square_slope = total * scale;
         input_slopes.iter_mut().zip(input).for_each(|(to, &x)| *to -= square_slope * x);
     }
 }

@@ -2,10 +2,11 @@
 
 use super::{FeatureMap, root_scale};
 use crate::number::{Number, Real};
+use std::fmt;
 
 /// The exponential cut off at an order p, in symmetric features: every monomial once, C(d + p, p) of them (the full tensors
 /// would have Σ_{r≤p} d^r). Even orders give a positive kernel, odd ones may give a negative one.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct Taylor {
     width: usize,
     order: usize,
@@ -21,6 +22,14 @@ struct Monomial {
     variable: usize,
     /// 1/√(its exponent in the new monomial), which multiplies up to 1/√α!.
     factor: f64,
+}
+
+impl fmt::Debug for Taylor {
+    /// Without the monomials, which follow from width and order.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Taylor { width, order, .. } = self;
+        formatter.debug_struct("Taylor").field("width", width).field("order", order).finish_non_exhaustive()
+    }
 }
 
 impl Taylor {

@@ -59,7 +59,7 @@ impl<T: Real> Chunked<T> for Inline {
             output.iter_mut().zip(value_sums).for_each(|(entry, &v)| *entry = factor * *entry + rest * v);
         });
         state.seen += given.length;
-        saved.extend([key, totals, borders].into_iter().flatten());
+        [key, totals, borders].iter().for_each(|part| saved.extend_from_slice(part));
         Saved(saved)
     }
 

@@ -29,10 +29,10 @@ pub enum Kernel {
 }
 
 /// The slope of [`Kernel::LeakyRelu`] below zero.
-const LEAK: f64 = 0.01;
+pub(crate) const LEAK: f64 = 0.01;
 
 /// The rate of [`Kernel::Exponential`].
-const RATE: f64 = 0.2;
+pub(crate) const RATE: f64 = 0.2;
 
 impl Kernel {
     /// φ(x).

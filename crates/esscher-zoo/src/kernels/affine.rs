@@ -1,11 +1,12 @@
 //! u = Wx + b of one vector, and its derivative; W row by row.
 
+use super::gated_sum::dot;
 use crate::number::{Number, Real};
 
 /// Adds Wx to `output`.
 pub(crate) fn add_linear<N: Number>(weight: &[N], input: &[N], output: &mut [N]) {
     for (output, row) in output.iter_mut().zip(weight.chunks_exact(input.len())) {
-        *output = row.iter().zip(input).fold(*output, |sum, (&w, &x)| sum + w * x);
+        *output += dot(row, input);
     }
 }
 

@@ -7,7 +7,7 @@
 //! log-decays are not lost on the way.
 
 use super::matrix::{Matrix, add_product, set_product};
-use crate::number::Real;
+use crate::number::{Number, Real};
 
 /// Tokens per chunk: the largest power of two for which the work between tokens of a chunk is not the bulk.
 const CHUNK: usize = 64;
@@ -456,6 +456,8 @@ fn pairs_of(size: usize, block: usize) -> impl Iterator<Item = Pair> {
 }
 
 pub(crate) fn dot<T: Real>(left: &[T], right: &[T]) -> T {
+/// The product of two vectors.
+pub(crate) fn dot<T: Number>(left: &[T], right: &[T]) -> T {
     // Eight sums at once, which the compiler keeps in vector registers.
     let mut sums = [T::zero(); 8];
     let (lefts, rights) = (left.chunks_exact(8), right.chunks_exact(8));

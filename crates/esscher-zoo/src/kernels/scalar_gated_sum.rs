@@ -34,14 +34,13 @@ pub(crate) struct ScalarGatedSlopes<'a, T> {
 }
 
 impl<'a, T: Real> ScalarGatedSum<'a, T> {
-    /// Writes outputs, moves `state` (d_k × d_v) behind the last token; returns the states before all chunks and the
-    /// weights inside of chunks, for `backward`.
+    /// Writes outputs, moves `state` (d_k × d_v) behind the last token; returns for every chunk the state before it and
+    /// the weights inside of it, for `backward`.
     pub(crate) fn forward(&self, state: &mut [T], outputs: &mut [T]) -> Vec<T> {
         let (keys, values) = (self.key_width, self.value_width);
         let length = self.log_decay.len();
         let chunks = length.div_ceil(CHUNK);
         let mut saved = Vec::with_capacity(chunks * (keys * values + CHUNK * CHUNK));
-        let mut weights_of_all = Vec::with_capacity(chunks * CHUNK * CHUNK);
         let mut work = Work::new(keys);
         for from in (0..length).step_by(CHUNK) {
             let chunk = self.chunk(from, (from + CHUNK).min(length));
@@ -67,9 +66,8 @@ impl<'a, T: Real> ScalarGatedSum<'a, T> {
             scale_rows_into(&mut work.decayed, chunk.key, &work.until_end[..size]);
             let decayed = Matrix::new(&work.decayed, size, keys);
             add_product(state, T::one(), decayed.transposed(), Matrix::new(chunk.value, size, values));
-            weights_of_all.extend_from_slice(&work.weights[..size * size]);
+            saved.extend_from_slice(&work.weights[..size * size]);
         }
-        saved.append(&mut weights_of_all);
         saved
     }
 
@@ -84,7 +82,6 @@ impl<'a, T: Real> ScalarGatedSum<'a, T> {
         let (keys, values) = (self.key_width, self.value_width);
         let length = self.log_decay.len();
         let chunks = length.div_ceil(CHUNK);
-        let (states, weights_of_all) = saved.split_at(chunks * keys * values);
         let mut work = Work::new(keys);
         for index in (0..chunks).rev() {
             let from = index * CHUNK;
@@ -92,9 +89,10 @@ impl<'a, T: Real> ScalarGatedSum<'a, T> {
             let size = chunk.size;
             let (of_keys, of_values) =
                 (from * keys..(from + size) * keys, from * values..(from + size) * values);
-            let before = &states[index * keys * values..(index + 1) * keys * values];
             // All earlier chunks are full.
-            let weights = &weights_of_all[from * CHUNK..from * CHUNK + size * size];
+            let saved = &saved[index * (keys * values + CHUNK * CHUNK)..];
+            let (before, weights) = saved.split_at(keys * values);
+            let weights = &weights[..size * size];
             let output_slopes = Matrix::new(&output_slopes[of_values.clone()], size, values);
             let value = Matrix::new(chunk.value, size, values);
             work.gates(chunk.log_decay);

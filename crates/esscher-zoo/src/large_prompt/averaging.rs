@@ -6,8 +6,12 @@ use super::{
 };
 use crate::error::{Error, Result};
 use crate::feature_maps::{Elu, FeatureMap, Hedgehog, Identity, LunaMap, Performer, Relu, T2r, Taylor};
+use crate::inline::{Inline, Kernel};
 use crate::linear_attention::{LinearAttention, Normaliser};
+use crate::luna::Luna;
+use crate::mechanism::Mechanism;
 use crate::normalized_attention::NormalizedAttention;
+use crate::selective_rope::{Rotated, Rotation};
 use crate::softmax::{Reach, Softmax};
 use esscher_core::numerics::linalg;
 
@@ -127,7 +131,7 @@ impl<M: LimitMap> LargePrompt for LinearAttention<M> {
 
     /// E κv/E κ, or E κv where the sum is divided by the number of tokens or by nothing.
     fn limit(&self, setting: &Setting, draws: &Draws) -> Result<Limit> {
-        let parameters = setting.parameters(&crate::mechanism::Mechanism::signature(self))?;
+        let parameters = setting.parameters(&self.signature())?;
         let moments =
             setting.constant("query").and_then(|query| self.map.moments(setting, query, &parameters));
         match (moments, self.normaliser) {
@@ -156,5 +160,71 @@ impl LargePrompt for NormalizedAttention {
             return Ok(Limit::closed(linalg::apply_transpose(moments.key_value.as_ref(), &scaled)));
         }
         sampled_limit(self, setting, draws, self.fate().reading())
+    }
+}
+
+/// With the identity this is softmax's limit for Gaussian tokens, at every query: the covariance that softmax reaches through its exponential,
+/// InLine has in its formula.
+impl LargePrompt for Inline {
+    fn fate(&self) -> Fate {
+        Fate::Limit
+    }
+
+    /// E v + s Cov(φ(k), v)ᵀφ(q): for the identity of any law, for the other kernels of mixtures of Gaussians.
+    fn limit(&self, setting: &Setting, draws: &Draws) -> Result<Limit> {
+        let moments = setting.constant("query").and_then(|query| match self.kernel {
+            // The scale of the score is in the map of linear attention, and not in InLine's.
+            Kernel::Identity => {
+                let moments = TokenMoments::second_moments(setting).ok()?;
+                let mut value = moments.value_mean;
+                let covariance = linalg::apply_transpose(moments.cross_covariance.as_ref(), query);
+                linalg::add_scaled(&mut value, self.scale(), &covariance);
+                Some(value)
+            }
+            Kernel::Relu => centred(setting, query, Activation::Relu, self.scale()),
+            Kernel::LeakyRelu => {
+                centred(setting, query, Activation::LeakyRelu(crate::inline::LEAK), self.scale())
+            }
+            Kernel::Exponential => {
+                centred(setting, query, Activation::Exponential(crate::inline::RATE), self.scale())
+            }
+        });
+        match moments {
+            Some(value) => Ok(Limit::closed(value)),
+            None => sampled_limit(self, setting, draws, self.fate().reading()),
+        }
+    }
+}
+
+fn centred(setting: &Setting, query: &[f64], activation: Activation, scale: f64) -> Option<Vec<f64>> {
+    Some(ridges(setting, Ridge::elementwise(query, activation))?.centred(scale))
+}
+
+impl LargePrompt for Luna {
+    fn fate(&self) -> Fate {
+        Fate::Limit
+    }
+
+    fn limit(&self, setting: &Setting, draws: &Draws) -> Result<Limit> {
+        self.linear_attention().limit(setting, draws)
+    }
+}
+
+/// Rotations average the score over angles; whether the mechanism averages, forgets or sums does not change.
+///
+/// The sampled limit wants prompts that are long beside the slowest rotation. Unnormalised sums of rotated keys are the exception: what they
+/// have per token tends to zero.
+impl<M: LargePrompt> LargePrompt for Rotated<M> {
+    fn fate(&self) -> Fate {
+        self.inner.fate()
+    }
+
+    fn limit(&self, setting: &Setting, draws: &Draws) -> Result<Limit> {
+        match self.rotation {
+            Rotation::None => self.inner.limit(setting, draws),
+            Rotation::Fixed { .. } | Rotation::Selective { .. } => {
+                sampled_limit(self, setting, draws, self.fate().reading())
+            }
+        }
     }
 }

@@ -46,7 +46,7 @@ impl<T: Real, M: FeatureMap> Chunked<T> for LinearAttention<M> {
             output.iter_mut().for_each(|entry| *entry *= share);
         }
         state.seen += given.length;
-        saved.extend([key, totals, borders].into_iter().flatten());
+        [key, totals, borders].iter().for_each(|part| saved.extend_from_slice(part));
         Saved(saved)
     }
 

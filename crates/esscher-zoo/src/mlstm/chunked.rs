@@ -21,10 +21,11 @@ impl MatrixLstm {
         let written: Vec<T> = input.iter().map(|gate| gate.exp()).collect();
         let mut key = vec![T::zero(); given.tokens[KEY].len()];
         scale_rows_into(&mut key, given.tokens[KEY], &written);
-        let value = given.tokens[VALUE]
-            .chunks_exact(self.value_width)
-            .flat_map(|row| row.iter().copied().chain([T::one()]))
-            .collect();
+        let mut value = Vec::with_capacity(given.length * (self.value_width + 1));
+        for row in given.tokens[VALUE].chunks_exact(self.value_width) {
+            value.extend_from_slice(row);
+            value.push(T::one());
+        }
         let log_decay = given.tokens[FORGET_GATE].iter().map(|&logit| capped(logit).log_sigmoid()).collect();
         Gated { input, written, log_decay, key, value }
     }
@@ -53,7 +54,7 @@ fn cap_slope<T: Real>(logit: T) -> T {
     T::one() - tanh * tanh
 }
 
-/// Keeps m after every token, the sums before the division, [C | n] after the last one, then what the sum itself keeps.
+/// Keeps what the sum itself keeps, then [C | n] after the last token, n̄·q and m of every token.
 impl<T: Real> Chunked<T> for MatrixLstm {
     fn forward(&self, given: &Given<'_, T>, state: &mut State<T>, outputs: &mut [T]) -> Saved<T> {
         state.seen += given.length;
@@ -64,19 +65,19 @@ impl<T: Real> Chunked<T> for MatrixLstm {
         let unit = stabiliser.exp();
         memory.iter_mut().for_each(|x| *x *= unit);
         let mut sums = vec![T::zero(); given.length * wide];
-        let mut of_sum = self.sum(given, &gated).forward(memory, &mut sums);
-        let mut saved = Vec::with_capacity(given.length * (wide + 1) + of_sum.len());
+        let mut saved = self.sum(given, &gated).forward(memory, &mut sums);
+        let mut stabilisers = Vec::with_capacity(given.length);
         for (t, (output, sums)) in outputs.chunks_exact_mut(values).zip(sums.chunks_exact(wide)).enumerate() {
             *stabiliser = (gated.log_decay[t] + *stabiliser).larger(gated.input[t]);
-            saved.push(*stabiliser);
-            let divisor = Self::divisor(sums[values], *stabiliser);
-            output.iter_mut().zip(sums).for_each(|(h, &sum)| *h = sum / divisor);
+            stabilisers.push(*stabiliser);
+            let inverse = T::one() / Self::divisor(sums[values], *stabiliser);
+            output.iter_mut().zip(sums).for_each(|(h, &sum)| *h = sum * inverse);
         }
         let unit = (-*stabiliser).exp();
         memory.iter_mut().for_each(|x| *x *= unit);
-        saved.append(&mut sums);
         saved.extend_from_slice(memory);
-        saved.append(&mut of_sum);
+        saved.extend(sums.chunks_exact(wide).map(|sums| sums[values]));
+        saved.append(&mut stabilisers);
         Saved(saved)
     }
 
@@ -92,9 +93,9 @@ impl<T: Real> Chunked<T> for MatrixLstm {
     ) -> State<T> {
         let (values, wide, length) = (self.value_width, self.value_width + 1, given.length);
         let size = self.key_width * wide;
-        let (stabilisers, saved) = saved.0.split_at(length);
-        let (sums, saved) = saved.split_at(length * wide);
-        let (memory, of_sum) = saved.split_at(size);
+        let (saved, stabilisers) = saved.0.split_at(saved.0.len() - length);
+        let (saved, totals) = saved.split_at(saved.len() - length);
+        let (of_sum, memory) = saved.split_at(saved.len() - size);
         let gated = self.gated(given);
 
         // Through the division.
@@ -102,7 +103,7 @@ impl<T: Real> Chunked<T> for MatrixLstm {
         let mut stabiliser_slopes = vec![T::zero(); length];
         for t in 0..length {
             let row = t * values..(t + 1) * values;
-            let (total, stabiliser) = (sums[t * wide + values], stabilisers[t]);
+            let (total, stabiliser) = (totals[t], stabilisers[t]);
             let inverse = T::one() / Self::divisor(total, stabiliser);
             let divisor_slope = -(dot(&output_slopes[row.clone()], &outputs[row.clone()]) * inverse);
             let (of_values, of_total) = sum_slopes[t * wide..(t + 1) * wide].split_at_mut(values);

@@ -3,7 +3,7 @@
 //! Gates come as logits and are capped: ĩ = 15 tanh(z/15), likewise f̃. With m_t = max(ln σ(f̃_t) + m_{t−1}, ĩ_t) they are
 //! f' = exp(ln σ(f̃_t) + m_{t−1} − m_t) and i' = exp(ĩ_t − m_t); ε = 10⁻⁶, m_0 = 0, C_0 = n_0 = 0.
 //!
-//! The state is [C | n], d_k rows of d_v + 1 numbers, followed by m.
+//! The state is `[C | n]`, d_k rows of d_v + 1 numbers, followed by m.
 //!
 //! **What all forms compute.** Let C̄ = e^m C and n̄ = e^m n. The factors e^{m} cancel in the recurrence, so that
 //! C̄_t = σ(f̃_t) C̄_{t−1} + e^{ĩ_t} k_t v_tᵀ, and multiplying numerator and denominator by e^{m_t}

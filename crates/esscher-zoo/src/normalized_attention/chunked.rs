@@ -2,7 +2,7 @@
 
 use super::{KEY, LOG_NORMALISER, NormalizedAttention, QUERY, VALUE};
 use crate::kernels::gated_sum::{add_scaled, dot};
-use crate::kernels::scalar_gated_sum::{ScalarGatedSlopes, ScalarGatedSum, scale_rows_into};
+use crate::kernels::scalar_gated_sum::{ScalarGatedSlopes, ScalarGatedSum, scale_rows};
 use crate::mechanism::{Chunked, Given, Gradient, Saved, State};
 use crate::number::Real;
 
@@ -20,18 +20,15 @@ impl NormalizedAttention {
     }
 }
 
-/// Keeps the sums before the division, then what the sum itself keeps.
 impl<T: Real> Chunked<T> for NormalizedAttention {
     fn forward(&self, given: &Given<'_, T>, state: &mut State<T>, outputs: &mut [T]) -> Saved<T> {
         state.seen += given.length;
         let no_decay = vec![T::zero(); given.length];
-        let mut sums = vec![T::zero(); outputs.len()];
-        let mut saved = self.sum(given, &no_decay).forward(&mut state.numbers, &mut sums);
+        let saved = self.sum(given, &no_decay).forward(&mut state.numbers, outputs);
         let logits = given.tokens[LOG_NORMALISER];
-        let inverses: Vec<T> = logits.iter().map(|&logit| self.normaliser.inverse(logit).0).collect();
-        scale_rows_into(outputs, &sums, &inverses);
-        sums.append(&mut saved);
-        Saved(sums)
+        let inverses: Vec<T> = logits.iter().map(|&logit| self.normaliser.inverse(logit)).collect();
+        scale_rows(outputs, &inverses);
+        Saved(saved)
     }
 
     fn backward(
@@ -49,18 +46,18 @@ impl<T: Real> Chunked<T> for NormalizedAttention {
             unreachable!("a gradient has the ports of the signature")
         };
         let values = self.value_width;
-        let (sums, saved) = saved.0.split_at(outputs.len());
         let mut sum_slopes = vec![T::zero(); outputs.len()];
         let logits = given.tokens[LOG_NORMALISER].iter();
         for (t, (&logit, slope)) in logits.zip(log_normaliser).enumerate() {
             let row = t * values..(t + 1) * values;
-            let (inverse, derivative) = self.normaliser.inverse(logit);
-            *slope += derivative * dot(&output_slopes[row.clone()], &sums[row.clone()]);
-            add_scaled(&mut sum_slopes[row.clone()], inverse, &output_slopes[row]);
+            // o = (1/η) Hᵀq, so do/dz = −o d ln η/dz.
+            *slope -=
+                self.normaliser.log_slope(logit) * dot(&output_slopes[row.clone()], &outputs[row.clone()]);
+            add_scaled(&mut sum_slopes[row.clone()], self.normaliser.inverse(logit), &output_slopes[row]);
         }
         let no_decay = vec![T::zero(); given.length];
         self.sum(given, &no_decay).backward(
-            saved,
+            &saved.0,
             &sum_slopes,
             &mut numbers,
             &mut ScalarGatedSlopes { query, key, value, log_decay: &mut vec![T::zero(); given.length] },

@@ -40,24 +40,21 @@ pub enum Normaliser {
 }
 
 impl Normaliser {
-    /// 1/η and its derivative in the logit.
-    ///
-    /// With d ln η = η'/η dz: 1 for the exponential, σ(z)/ln(1 + e^z) for softplus, σ(−z) for the sigmoid.
-    fn inverse<N: Number>(self, logit: N) -> (N, N) {
+    /// 1/η.
+    fn inverse<N: Number>(self, logit: N) -> N {
         match self {
-            Normaliser::Exponential => {
-                let inverse = (-logit).exp();
-                (inverse, -inverse)
-            }
-            Normaliser::Softplus => {
-                let inverse = N::one() / logit.softplus();
-                // In this order, since 1/η² overflows long before the derivative.
-                (inverse, -(inverse * (inverse * logit.sigmoid())))
-            }
-            Normaliser::Sigmoid => {
-                let exponential = (-logit).exp();
-                (N::one() + exponential, -exponential)
-            }
+            Normaliser::Exponential => (-logit).exp(),
+            Normaliser::Softplus => N::one() / logit.softplus(),
+            Normaliser::Sigmoid => N::one() + (-logit).exp(),
+        }
+    }
+
+    /// d ln η / dz, which stays between 0 and 1 however small η is.
+    fn log_slope<N: Number>(self, logit: N) -> N {
+        match self {
+            Normaliser::Exponential => N::one(),
+            Normaliser::Softplus => logit.sigmoid() / logit.softplus(),
+            Normaliser::Sigmoid => (-logit).sigmoid(),
         }
     }
 

@@ -24,7 +24,7 @@ impl<N: Number> Definition<N> for NormalizedAttention {
 
     fn read(&self, token: &Given<'_, N>, state: &State<N>, output: &mut [N]) {
         output.fill(N::zero());
-        let (inverse, _) = self.normaliser.inverse(token.tokens[LOG_NORMALISER][0]);
+        let inverse = self.normaliser.inverse(token.tokens[LOG_NORMALISER][0]);
         for (&q, row) in token.tokens[QUERY].iter().zip(state.numbers.chunks_exact(self.value_width)) {
             for (entry, &s) in output.iter_mut().zip(row) {
                 *entry += q * s;

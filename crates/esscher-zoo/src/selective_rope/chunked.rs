@@ -6,21 +6,22 @@
 use super::angle::{frequencies, turn};
 use super::{Places, Rotated, Rotation};
 use crate::kernels::circular::cosines_and_sines;
+use crate::kernels::diagonal_scan::blocks;
 use crate::mechanism::{Chunked, Given, Gradient, In, Mechanism, Saved, State};
 use crate::number::Real;
+use std::ops::Range;
 
-/// Cosines and sines of every token's angles, and queries and keys turned by them.
+/// Tokens whose angles are made at a time: their cosines and sines stay in the cache.
+const BLOCK: usize = 32;
+
+/// Queries and keys turned by their tokens' angles, and Φ after the last token.
 pub(super) struct Turned<T> {
-    cosines: Vec<T>,
-    sines: Vec<T>,
     pub(super) query: Vec<T>,
     pub(super) key: Vec<T>,
-    /// Φ after the last token.
     phases: Vec<T>,
 }
 
 impl<T: Real> Turned<T> {
-    /// Sums and angles in double precision: an angle's absolute error matters, and sums over long sequences are large.
     pub(super) fn new(
         rotation: Rotation,
         places: Places,
@@ -28,73 +29,65 @@ impl<T: Real> Turned<T> {
         seen: usize,
         phases: &[T],
     ) -> Self {
-        let pairs = places.width / 2;
-        let (query, key) = (given.tokens[places.query].to_vec(), given.tokens[places.key].to_vec());
-        let mut angles: Vec<f64> = Vec::with_capacity(given.length * pairs);
-        let mut sums: Vec<f64> = phases.iter().map(|phase| phase.value()).collect();
-        match rotation {
-            Rotation::None => {}
-            Rotation::Fixed { base } => {
-                let frequencies = frequencies(base, pairs);
-                for t in 0..given.length {
-                    angles.extend(frequencies.iter().map(|frequency| (seen + t) as f64 * frequency));
-                }
+        let (mut query, mut key) = (given.tokens[places.query].to_vec(), given.tokens[places.key].to_vec());
+        let phases = for_each_block(rotation, places, given, seen, phases, |tokens, cosines, sines| {
+            let range = tokens.start * places.width..tokens.end * places.width;
+            for rows in [&mut query[range.clone()], &mut key[range]] {
+                turn_all(rows, places.width, cosines, sines);
             }
-            Rotation::Selective { temperatures } => {
-                let temperatures = temperatures.values(pairs);
-                for t in 0..given.length {
-                    for (sum, &angle) in sums.iter_mut().zip(given.row(places.angle, t)) {
-                        *sum += angle.value();
-                    }
-                    angles.extend(temperatures.iter().zip(&sums).map(|(temperature, sum)| temperature * sum));
-                }
-            }
-        }
-        let mut cosines = vec![0.0; angles.len()];
-        cosines_and_sines(&mut angles, &mut cosines);
-        let rounded = |numbers: Vec<f64>| numbers.into_iter().map(T::constant).collect::<Vec<T>>();
-        let (cosines, sines) = (rounded(cosines), rounded(angles));
-        let phases = sums.into_iter().map(T::constant).collect();
-        let mut turned = Turned { cosines, sines, query, key, phases };
-        for (rows, t) in [&mut turned.query, &mut turned.key]
-            .into_iter()
-            .flat_map(|numbers| numbers.chunks_exact_mut(places.width).zip(0..))
-        {
-            if let Some(range) = range_of(&turned.cosines, pairs, t) {
-                turn(rows, &turned.cosines[range.clone()], &turned.sines[range]);
-            }
-        }
-        turned
-    }
-
-    /// Adds slopes in what was given from those in turned queries or keys, and the part of every angle's slope.
-    fn turn_back(
-        &self,
-        places: Places,
-        turned: &[T],
-        slopes: &mut [T],
-        to: &mut [T],
-        angle_slopes: &mut [T],
-    ) {
-        let pairs = places.width / 2;
-        let rows = slopes.chunks_exact_mut(places.width).zip(turned.chunks_exact(places.width));
-        for (t, (slopes, turned)) in rows.enumerate() {
-            let Some(range) = range_of(&self.cosines, pairs, t) else { break };
-            if !angle_slopes.is_empty() {
-                for (j, slope) in angle_slopes[range.clone()].iter_mut().enumerate() {
-                    *slope += turned[j] * slopes[j + pairs] - turned[j + pairs] * slopes[j];
-                }
-            }
-            let opposite: Vec<T> = self.sines[range.clone()].iter().map(|&sine| -sine).collect();
-            turn(slopes, &self.cosines[range], &opposite);
-        }
-        to.iter_mut().zip(slopes).for_each(|(to, &mut slope)| *to += slope);
+        });
+        Turned { query, key, phases }
     }
 }
 
-/// Where the angles of token t stand; nothing where there are none.
-fn range_of<T>(cosines: &[T], pairs: usize, t: usize) -> Option<std::ops::Range<usize>> {
-    (!cosines.is_empty()).then_some(t * pairs..(t + 1) * pairs)
+/// Hands over cosines and sines of all tokens' angles, block by block; nothing where nothing is rotated. Returns Φ after the last.
+///
+/// Sums and angles are in double precision: an angle's absolute error matters, and sums over long sequences are large.
+fn for_each_block<T: Real>(
+    rotation: Rotation,
+    places: Places,
+    given: &Given<'_, T>,
+    seen: usize,
+    phases: &[T],
+    mut visit: impl FnMut(Range<usize>, &[T], &[T]),
+) -> Vec<T> {
+    let pairs = places.width / 2;
+    let factors = match rotation {
+        Rotation::None => return phases.to_vec(),
+        Rotation::Fixed { base } => frequencies(base, pairs),
+        Rotation::Selective { temperatures } => temperatures.values(pairs),
+    };
+    let mut sums: Vec<f64> = phases.iter().map(|phase| phase.value()).collect();
+    let (mut angles, mut cosines) = (vec![0.0; BLOCK * pairs], vec![0.0; BLOCK * pairs]);
+    let mut rounded = [vec![T::zero(); BLOCK * pairs], vec![T::zero(); BLOCK * pairs]];
+    for tokens in blocks(given.length, BLOCK) {
+        let size = tokens.len() * pairs;
+        for (t, row) in tokens.clone().zip(angles.chunks_exact_mut(pairs.max(1))) {
+            if let Rotation::Selective { .. } = rotation {
+                let angles = given.row(places.angle, t);
+                sums.iter_mut().zip(angles).for_each(|(sum, angle)| *sum += angle.value());
+                row.iter_mut().zip(&sums).zip(&factors).for_each(|((x, sum), factor)| *x = factor * sum);
+            } else {
+                let position = (seen + t) as f64;
+                row.iter_mut().zip(&factors).for_each(|(x, factor)| *x = position * factor);
+            }
+        }
+        cosines_and_sines(&mut angles[..size], &mut cosines[..size]);
+        for (to, from) in rounded.iter_mut().zip([&cosines, &angles]) {
+            to.iter_mut().zip(&from[..size]).for_each(|(to, &x)| *to = T::constant(x));
+        }
+        visit(tokens, &rounded[0][..size], &rounded[1][..size]);
+    }
+    sums.into_iter().map(T::constant).collect()
+}
+
+/// Turns every row by its cosines and sines.
+fn turn_all<T: Real>(rows: &mut [T], width: usize, cosines: &[T], sines: &[T]) {
+    let pairs = (width / 2).max(1);
+    let turns = cosines.chunks_exact(pairs).zip(sines.chunks_exact(pairs));
+    for (row, (cosines, sines)) in rows.chunks_exact_mut(width).zip(turns) {
+        turn(row, cosines, sines);
+    }
 }
 
 impl<M: Mechanism> Rotated<M> {
@@ -153,10 +146,29 @@ impl<T: Real, M: In<T>> Chunked<T> for Rotated<M> {
             )
         });
         let mut angle_slopes = vec![T::zero(); phases * given.length];
-        for (port, rows, to) in
-            [(places.query, &turned.query, &mut query_slopes), (places.key, &turned.key, &mut key_slopes)]
-        {
-            turned.turn_back(places, rows, &mut inner_gradient.tokens[port], to, &mut angle_slopes);
+        let (width, pairs) = (places.width, places.width / 2);
+        if phases > 0 {
+            for (port, turned) in [(places.query, &turned.query), (places.key, &turned.key)] {
+                let rows = turned.chunks_exact(width).zip(inner_gradient.tokens[port].chunks_exact(width));
+                for (to, (turned, slopes)) in angle_slopes.chunks_exact_mut(pairs).zip(rows) {
+                    let (x, y) = turned.split_at(pairs);
+                    let (dx, dy) = slopes.split_at(pairs);
+                    for (((to, (&x, &y)), &dx), &dy) in to.iter_mut().zip(x.iter().zip(y)).zip(dx).zip(dy) {
+                        *to += x * dy - y * dx;
+                    }
+                }
+            }
+        }
+        let before = &initial.numbers[..phases];
+        for_each_block(self.rotation, places, given, initial.seen, before, |tokens, cosines, sines| {
+            let opposite: Vec<T> = sines.iter().map(|&sine| -sine).collect();
+            for port in [places.query, places.key] {
+                let range = tokens.start * width..tokens.end * width;
+                turn_all(&mut inner_gradient.tokens[port][range], width, cosines, &opposite);
+            }
+        });
+        for (port, to) in [(places.query, &mut query_slopes), (places.key, &mut key_slopes)] {
+            to.iter_mut().zip(&inner_gradient.tokens[port]).for_each(|(to, &slope)| *to += slope);
         }
         inner_gradient.tokens[places.query] = query_slopes;
         inner_gradient.tokens[places.key] = key_slopes;

@@ -10,8 +10,14 @@
 //! rotations ([`ROTARY_BASE`] is a port's), the schedule of learning rates. There is no official code. What a layer consists of
 //! besides its mixer (gated perceptron, norms, residuals) is the model's.
 
+use crate::catalogue::Sizes;
 use crate::error::{Error, Result};
+use crate::mechanism::Mechanism;
+use crate::mlstm::MatrixLstm;
+use crate::selective_rope::{Rotated, Rotation};
+use crate::softmax::{Reach, Softmax};
 use esscher_core::numerics::Stream;
+use std::sync::Arc;
 
 /// The base of the rotary positions in the windows' layers, as a port has it.
 pub const ROTARY_BASE: f64 = 10_000.0;
@@ -26,6 +32,20 @@ pub enum LayerKind {
     Mlstm,
     /// Softmax attention over the last tokens, with rotary positions.
     SlidingWindow,
+}
+
+impl LayerKind {
+    /// The mixer, with this window where it has one.
+    pub fn mechanism(self, sizes: Sizes, window: usize) -> Arc<dyn Mechanism> {
+        let (key_width, value_width) = (sizes.key, sizes.value);
+        match self {
+            LayerKind::Mlstm => Arc::new(MatrixLstm { key_width, value_width }),
+            LayerKind::SlidingWindow => Arc::new(Rotated {
+                inner: Softmax { key_width, value_width, reach: Reach::Window(window) },
+                rotation: Rotation::Fixed { base: ROTARY_BASE },
+            }),
+        }
+    }
 }
 
 /// The mixers of this many layers, in turn, the mLSTM first.

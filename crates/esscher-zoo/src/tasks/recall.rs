@@ -1,4 +1,4 @@
-//! Multi-query associative recall: pairs k₁ v₁ k₂ v₂ …, then each key once more, where its value is the answer (key `arora2024`).
+//! Multi-query associative recall: pairs k₁ v₁ k₂ v₂ …, then each key once more, where its value is the answer (key `arora2023`).
 //!
 //! Of V tokens, 0 is the filler, 1 … V/2 − 1 are keys, V/2 … V − 1 are values. An example of length T shows P distinct keys
 //! with P distinct values in its first 2P places. Of the (T − 2P)/2 slots behind, slot g at place 2P + 2g, P distinct ones are

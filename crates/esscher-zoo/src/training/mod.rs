@@ -22,6 +22,7 @@ mod specification;
 mod storage;
 mod streaming;
 pub mod tape;
+mod trial;
 
 pub use mix::mix;
 pub use model::{Model, Weight};
@@ -30,3 +31,4 @@ pub use optimiser::Schedule;
 pub use run::{Continue, Ended, Evaluation, Options, Progress, Trained, evaluate, train, train_from};
 pub use specification::{LayerSpecification, Mlp, ModelSpecification};
 pub use streaming::Streaming;
+pub use trial::Trial;

@@ -2,7 +2,7 @@
 
 use super::normalisation::Normalisation;
 use crate::error::{Error, Result};
-use crate::mechanism::{Mechanism, Order};
+use crate::mechanism::Mechanism;
 use std::fmt::Write;
 use std::sync::Arc;
 
@@ -60,7 +60,7 @@ impl ModelSpecification {
     /// Refuses sizes that make no model.
     ///
     /// # Errors
-    /// A size of zero, or a mechanism whose tokens read later ones.
+    /// A size of zero.
     pub fn check(&self) -> Result<()> {
         let positive = |name, size: usize| {
             if size > 0 {
@@ -75,14 +75,6 @@ impl ModelSpecification {
         for layer in &self.layers {
             positive("convolution", layer.convolution.unwrap_or(1))?;
             positive("hidden", layer.mlp.map_or(1, |mlp| mlp.hidden))?;
-            if layer.mechanism.order() != Order::Causal {
-                return Err(Error::Option {
-                    name: "mechanism",
-                    expected: "one in causal order, since the model names tokens one after the other"
-                        .to_string(),
-                    found: format!("{:?}", layer.mechanism),
-                });
-            }
         }
         Ok(())
     }

@@ -6,7 +6,7 @@ use super::normalisation::{self, Normalisation};
 use super::projection::{self, Activation};
 use super::{convolution, gating};
 use crate::error::{Error, Result};
-use crate::mechanism::{Definition, Given, Mechanism, State};
+use crate::mechanism::{Definition, Given, Mechanism, Order, State};
 use std::sync::Arc;
 
 /// A model in the middle of a sequence: the states of all layers.
@@ -28,8 +28,20 @@ struct LayerState {
 
 impl<'a> Streaming<'a> {
     /// A model before its first token.
-    pub fn new(model: &'a Model) -> Self {
+    ///
+    /// # Errors
+    /// A mechanism whose tokens read later ones.
+    pub fn new(model: &'a Model) -> Result<Self> {
         let specification = model.specification();
+        if let Some(layer) =
+            specification.layers.iter().find(|layer| layer.mechanism.order() != Order::Causal)
+        {
+            return Err(Error::Missing {
+                mechanism: format!("{:?}", layer.mechanism),
+                what: "stream",
+                reason: "its tokens read later ones, so that no answer is final before the last token",
+            });
+        }
         let layers = specification
             .layers
             .iter()
@@ -39,7 +51,7 @@ impl<'a> Streaming<'a> {
                 heads: (0..specification.heads).map(|_| Definition::<f32>::init(&*layer.mechanism)).collect(),
             })
             .collect();
-        Streaming { model, seen: 0, layers }
+        Ok(Streaming { model, seen: 0, layers })
     }
 
     /// Tokens seen so far.

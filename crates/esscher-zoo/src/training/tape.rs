@@ -7,7 +7,7 @@ use burn_autodiff::checkpoint::base::Checkpointer;
 use burn_autodiff::checkpoint::strategy::NoCheckpointing;
 use burn_autodiff::grads::Gradients;
 use burn_autodiff::ops::{Backward, Ops};
-use burn_autodiff::{Autodiff, NodeId};
+use burn_autodiff::Autodiff;
 use burn_backend::tensor::FloatTensor;
 use burn_backend::{TensorData, TensorMetadata};
 use burn_flex::{Flex, FlexTensor};
@@ -84,11 +84,9 @@ impl Tape {
         if !inputs.iter().any(|tensor| tensor.is_tracked()) {
             return Tensor::new(output);
         }
-        let held: Vec<FlexTensor> = inputs.iter().map(|tensor| tensor.primitive().clone()).collect();
         let tape = self.clone();
-        let backward: Step = Box::new(move |slopes| {
-            let slices: Vec<&[f32]> = held.iter().map(plain).collect();
-            tape.timed(name, |spent| &mut spent.backward, || backward(kept, &slices, slopes))
+        let backward: Step = Box::new(move |inputs, slopes| {
+            tape.timed(name, |spent| &mut spent.backward, || backward(kept, inputs, slopes))
         });
         macro_rules! record_by_count {
             ($($count:literal)*) => {
@@ -151,17 +149,17 @@ fn stored(numbers: Vec<f32>, shape: &[usize]) -> FlexTensor {
     FlexTensor::from_data(TensorData::new(numbers, shape.to_vec()))
 }
 
-type Step = Box<dyn FnOnce(&[f32]) -> Vec<Slope> + Send>;
+type Step = Box<dyn FnOnce(&[&[f32]], &[f32]) -> Vec<Slope> + Send>;
 
 /// A hand-written gradient, as burn wants it.
 struct HandWritten {
     step: Step,
-    shapes: Vec<Vec<usize>>,
+    inputs: Vec<Tensor>,
 }
 
 impl fmt::Debug for HandWritten {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("HandWritten").field("shapes", &self.shapes).finish_non_exhaustive()
+        formatter.debug_struct("HandWritten").field("inputs", &self.inputs).finish_non_exhaustive()
     }
 }
 
@@ -170,24 +168,34 @@ impl<const N: usize> Backward<Flex, N> for HandWritten {
 
     fn backward(self, ops: Ops<(), N>, gradients: &mut Gradients, _: &mut Checkpointer) {
         let slopes = gradients.consume::<Flex>(&ops.node);
-        let found = (self.step)(plain(&slopes));
-        let mut register = |id: NodeId, slope| gradients.register::<Flex>(id, slope);
-        for ((parent, slope), shape) in ops.parents.into_iter().zip(found).zip(&self.shapes) {
-            if let Some(parent) = parent {
-                match slope {
-                    Slope::Numbers(numbers) => register(parent.id, stored(numbers, shape)),
-                    Slope::Same => register(parent.id, slopes.clone()),
-                    Slope::Unasked => {}
-                }
-            }
+        let slices: Vec<&[f32]> = self.inputs.iter().map(numbers).collect();
+        let found = (self.step)(&slices, plain(&slopes));
+        for ((parent, slope), input) in ops.parents.into_iter().zip(found).zip(&self.inputs) {
+            let Some(parent) = parent else { continue };
+            // A second derivative is added here and not by burn, which would make a new tensor for the sum.
+            let before = gradients.remove::<Flex>(input);
+            let sum = match (slope, before) {
+                (Slope::Unasked, None) => continue,
+                (Slope::Unasked, Some(before)) => before,
+                (Slope::Same, None) => slopes.clone(),
+                (Slope::Same, Some(before)) => stored(sum(plain(&slopes).to_vec(), plain(&before)), &shape(input)),
+                (Slope::Numbers(numbers), None) => stored(numbers, &shape(input)),
+                (Slope::Numbers(numbers), Some(before)) => stored(sum(numbers, plain(&before)), &shape(input)),
+            };
+            gradients.register::<Flex>(parent.id, sum);
         }
     }
 }
 
+fn sum(mut left: Vec<f32>, right: &[f32]) -> Vec<f32> {
+    left.iter_mut().zip(right).for_each(|(left, right)| *left += right);
+    left
+}
+
 fn record<const N: usize>(step: Step, inputs: &[&Tensor], output: FlexTensor) -> Tensor {
-    let shapes = inputs.iter().map(|tensor| shape(tensor)).collect();
     let nodes = std::array::from_fn(|index| inputs[index].node());
-    Backward::<Flex, N>::prepare::<NoCheckpointing>(HandWritten { step, shapes }, nodes)
+    let inputs = inputs.iter().map(|&tensor| tensor.clone()).collect();
+    Backward::<Flex, N>::prepare::<NoCheckpointing>(HandWritten { step, inputs }, nodes)
         .compute_bound()
         .stateless(output)
 }

@@ -19,7 +19,8 @@ pub(super) fn list(common: &Common, asked: Option<AskedGroup>) -> Result<Ending,
         let entries: Vec<_> = entries
             .iter()
             .map(|entry| {
-                let mut all = json!({ "group": entry.group.name(), "name": entry.name, "summary": entry.summary });
+                let mut all =
+                    json!({ "group": entry.group.name(), "name": entry.name, "summary": entry.summary });
                 for (name, detail) in &entry.details {
                     all[name] = json!(detail);
                 }
