@@ -168,8 +168,7 @@ impl Made {
     ) -> PyResult<T> {
         let ports = self.signature.tokens.iter().map(|port| port.name).zip(tokens);
         let named = ports.chain(self.signature.parameters.iter().map(|each| each.name).zip(parameters));
-        let array_of =
-            |name: &str| named.into_iter().find(|(own, _)| *own == name).map(|(_, array)| array);
+        let array_of = |name: &str| named.into_iter().find(|(own, _)| *own == name).map(|(_, array)| array);
         let (name, index, found, expected) = match &result {
             Err(Error::NotFinite { name, index, found }) => (*name, *index, *found, "a finite number"),
             Err(Error::NotAllowed { name, index, found, expected }) => (*name, *index, *found, *expected),
