@@ -12,6 +12,11 @@ array([-0.61])
 (1,)
 """
 
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from esscher._native import (
     VERSION,
     Affine,
@@ -99,7 +104,18 @@ from esscher.tasks import (
 )
 from esscher.weights import WeightMoments, opposite_pair, shrinkage, weight_moments
 
+if TYPE_CHECKING:
+    from esscher import zoo
+
 __version__ = VERSION
+
+
+def __getattr__(name: str) -> Any:
+    """Modules that are imported when they are first asked for, since a small build may not have them."""
+    if name == "zoo":
+        return importlib.import_module("esscher.zoo")
+    raise AttributeError(f"module 'esscher' has no attribute {name!r}")
+
 
 __all__ = [
     "Affine",
@@ -196,4 +212,5 @@ __all__ = [
     "typical_error_exponent",
     "value_gradient_bound",
     "weight_moments",
+    "zoo",
 ]

@@ -41,6 +41,9 @@ __all__ = [
     "SpectralTask",
     "Sphere",
     "Task",
+    "ZooMechanism",
+    "ZooPass",
+    "ZooStream",
     "authors_experiment",
     "baseline_risks",
     "catalogue",
@@ -79,6 +82,9 @@ __all__ = [
     "value_gradient_bound",
     "weight_moments",
     "write_report",
+    "zoo_array",
+    "zoo_catalogue",
+    "zoo_simulate",
 ]
 
 _Array = NDArray[np.float64]
@@ -643,3 +649,68 @@ def descend(
     progress: _Report,
 ) -> tuple[DescentState, RegressionLayer, str]: ...
 def authors_experiment(wanted: dict[str, Any], progress: _Report) -> dict[str, Any]: ...
+
+_ZooState = tuple[int, NDArray[Any]]
+
+@final
+class ZooMechanism:
+    def __new__(cls, name: str, key_width: int, value_width: int) -> ZooMechanism: ...
+    @property
+    def ports(self) -> list[tuple[str, int, str]]: ...
+    @property
+    def parameters(self) -> list[tuple[str, int, bool, bool]]: ...
+    @property
+    def output_width(self) -> int: ...
+    @property
+    def causal(self) -> bool: ...
+    def initial_parameters(self, seed: int, heads: int) -> list[_Array]: ...
+    def evaluate(
+        self,
+        form: str,
+        tokens: list[NDArray[Any]],
+        parameters: list[NDArray[Any]],
+        heads: int,
+        lengths: list[int],
+        longest: int | None,
+        initial: list[_ZooState] | None,
+    ) -> tuple[NDArray[Any], list[_ZooState]]: ...
+    def forward(
+        self,
+        tokens: list[NDArray[Any]],
+        parameters: list[NDArray[Any]],
+        heads: int,
+        lengths: list[int],
+        longest: int | None,
+        initial: list[_ZooState] | None,
+    ) -> tuple[NDArray[Any], list[_ZooState], ZooPass]: ...
+    def dynamical_system(
+        self, tokens: list[NDArray[Any]], parameters: list[NDArray[Any]], length: int
+    ) -> dict[str, Any]: ...
+    def weights(
+        self, tokens: list[NDArray[Any]], parameters: list[NDArray[Any]], length: int, channel: int
+    ) -> _Array: ...
+    def stream(self, parameters: list[NDArray[Any]], heads: int, single: bool) -> ZooStream: ...
+
+@final
+class ZooPass:
+    def backward(
+        self, output_slopes: NDArray[Any], state_slopes: list[NDArray[Any]] | None
+    ) -> tuple[list[NDArray[Any]], list[NDArray[Any]], list[_ZooState]]: ...
+
+@final
+class ZooStream:
+    def act(self, what: str, tokens: list[NDArray[Any]]) -> NDArray[Any]: ...
+    def extend(self, tokens: list[NDArray[Any]], length: int) -> NDArray[Any]: ...
+    @property
+    def seen(self) -> int: ...
+    @property
+    def bytes(self) -> int: ...
+    def state(self) -> _ZooState: ...
+    def set_state(self, seen: int, numbers: NDArray[Any]) -> None: ...
+    def copy(self) -> ZooStream: ...
+
+def zoo_array(what: str, value: ArrayLike) -> NDArray[Any]: ...
+def zoo_catalogue() -> list[dict[str, Any]]: ...
+def zoo_simulate(
+    transition: ArrayLike, input: ArrayLike, readout: ArrayLike, feedthrough: ArrayLike, inputs: ArrayLike
+) -> _Array: ...

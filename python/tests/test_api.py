@@ -1,4 +1,4 @@
-"""docs/api.toml is complete against the Rust core; every capability of it, and the catalogue, answers from Python."""
+"""docs/api.toml is complete against core and zoo; every capability of it, and the catalogue, answers from Python."""
 
 import re
 from pathlib import Path
@@ -12,23 +12,30 @@ tomllib = pytest.importorskip("tomllib", reason="Python 3.10 has no TOML reader"
 
 ROOT = Path(__file__).resolve().parents[2]
 API = tomllib.loads((ROOT / "docs" / "api.toml").read_text())
-CORE = ROOT / "crates" / "esscher-core" / "src"
+CRATES = ROOT / "crates"
+CORE = "esscher-core/src"
+ZOO = "esscher-zoo/src"
 MODULES = {
-    "measure": "measure/mod.rs",
-    "measure::laws": "measure/laws.rs",
-    "attention": "attention/mod.rs",
-    "softmax_weights": "softmax_weights/mod.rs",
-    "prompt": "prompt/mod.rs",
-    "concentration": "concentration/mod.rs",
-    "regression": "regression/mod.rs",
-    "regression::tasks": "regression/tasks/mod.rs",
-    "regression::authors": "regression/authors.rs",
-    "layers": "layers/mod.rs",
+    "measure": f"{CORE}/measure/mod.rs",
+    "measure::laws": f"{CORE}/measure/laws.rs",
+    "attention": f"{CORE}/attention/mod.rs",
+    "softmax_weights": f"{CORE}/softmax_weights/mod.rs",
+    "prompt": f"{CORE}/prompt/mod.rs",
+    "concentration": f"{CORE}/concentration/mod.rs",
+    "regression": f"{CORE}/regression/mod.rs",
+    "regression::tasks": f"{CORE}/regression/tasks/mod.rs",
+    "regression::authors": f"{CORE}/regression/authors.rs",
+    "layers": f"{CORE}/layers/mod.rs",
+    "zoo::batch": f"{ZOO}/batch.rs",
+    "zoo::catalogue": f"{ZOO}/catalogue.rs",
+    "zoo::diagnostics": f"{ZOO}/diagnostics/mod.rs",
+    "zoo::dynamical_system": f"{ZOO}/dynamical_system/mod.rs",
+    "zoo::mechanism": f"{ZOO}/mechanism.rs",
 }
 
 
 def public_names(file):
-    """What a module of the core offers: its own public items and those it re-exports."""
+    """What a module offers: its own public items and those it re-exports."""
     text = file.read_text().split("#[cfg(test)]")[0]
     names = set(re.findall(r"^pub (?:fn|struct|enum|trait|type|const) (\w+)", text, re.M))
     for exported in re.findall(r"^pub use ([^;]+);", text, re.M):
@@ -37,16 +44,25 @@ def public_names(file):
 
 
 @pytest.mark.parametrize(("module", "file"), MODULES.items(), ids=MODULES)
-def test_every_public_item_of_the_core_is_accounted_for(module, file):
+def test_every_public_item_is_accounted_for(module, file):
     listed = {path for capability in API["capability"] for path in capability["rust"]} | set(API["only_rust"])
-    missing = {f"{module}::{name}" for name in public_names(CORE / file)} - listed
+    missing = {f"{module}::{name}" for name in public_names(CRATES / file)} - listed
     assert not missing, f"not in docs/api.toml: {sorted(missing)}"
 
 
 def test_nothing_is_listed_that_does_not_exist():
     listed = {path for capability in API["capability"] for path in capability["rust"]} | set(API["only_rust"])
-    known = {f"{module}::{name}" for module, file in MODULES.items() for name in public_names(CORE / file)}
+    known = {f"{module}::{name}" for module, file in MODULES.items() for name in public_names(CRATES / file)}
     assert not {path for path in listed if path.rpartition("::")[0] in MODULES} - known
+
+
+def test_every_public_module_of_the_zoo_is_accounted_for():
+    """A module is in the catalogue, where Python finds its mechanism, or its items are listed, or it is Rust's own."""
+    public = set(re.findall(r"^pub mod (\w+);", (CRATES / ZOO / "lib.rs").read_text(), re.M))
+    catalogued = set(re.findall(r"\bcrate::(\w+)", (CRATES / ZOO / "catalogue.rs").read_text()))
+    listed = {module.removeprefix("zoo::") for module in (*MODULES, *API["only_rust_modules"])}
+    assert not public - catalogued - listed
+    assert not {module.removeprefix("zoo::") for module in API["only_rust_modules"]} - public
 
 
 @pytest.mark.parametrize("capability", API["capability"], ids=lambda capability: capability["name"])

@@ -14,7 +14,7 @@ from esscher import _native
 MODULES = [
     importlib.import_module(f"esscher.{module.name}")
     for module in pkgutil.iter_modules(esscher.__path__)
-    if module.name not in ("ray", "_native")
+    if module.name not in ("ray", "zoo_torch", "_native")
 ]
 OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 

@@ -5,7 +5,7 @@ use crate::numbers;
 use esscher_core::prompt::PromptLength;
 use esscher_core::{Mat, MatRef};
 use numpy::{
-    PyArray1, PyArrayDyn, PyArrayMethods, PyReadonlyArrayDyn, PyUntypedArray, PyUntypedArrayMethods,
+    Element, PyArray1, PyArrayDyn, PyArrayMethods, PyReadonlyArrayDyn, PyUntypedArray, PyUntypedArrayMethods,
 };
 use pyo3::exceptions::{PyMemoryError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -29,7 +29,7 @@ impl<'py> Reals<'py> {
         {
             return Ok(Reals { what, array: readonly(what, array)? });
         }
-        let array = converted(what, value)?;
+        let array = converted(what, value, Precision::Double)?;
         let array = array.cast::<PyArrayDyn<f64>>()?;
         Ok(Reals { what, array: readonly(what, array)? })
     }
@@ -78,15 +78,35 @@ impl<'py> Reals<'py> {
 }
 
 /// A shape as Python prints it.
-fn shape_text(shape: &[usize]) -> String {
+pub(crate) fn shape_text(shape: &[usize]) -> String {
     match shape {
         [one] => format!("({one},)"),
         sizes => format!("({})", sizes.iter().map(usize::to_string).collect::<Vec<_>>().join(", ")),
     }
 }
 
-fn is_plain(array: &Bound<'_, PyArrayDyn<f64>>) -> bool {
+fn is_plain<T: Element>(array: &Bound<'_, PyArrayDyn<T>>) -> bool {
     array.is_c_contiguous() && array.data().is_aligned()
+}
+
+/// What numbers are converted to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Precision {
+    Double,
+    /// Single precision stays what it is.
+    AsGiven,
+}
+
+/// A C-contiguous array of float32 where that is what was given, of float64 otherwise: the caller's own where possible.
+#[cfg(feature = "zoo")]
+pub(crate) fn in_its_precision<'py>(what: &str, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    if value.is_exact_instance_of::<PyUntypedArray>()
+        && (value.cast::<PyArrayDyn<f64>>().is_ok_and(is_plain)
+            || value.cast::<PyArrayDyn<f32>>().is_ok_and(is_plain))
+    {
+        return Ok(value.clone());
+    }
+    converted(what, value, Precision::AsGiven)
 }
 
 fn readonly<'py>(
@@ -96,8 +116,12 @@ fn readonly<'py>(
     array.try_readonly().map_err(|error| PyValueError::new_err(format!("{what}: {error}")))
 }
 
-/// A new array of doubles made by NumPy, or a TypeError that names what was found.
-fn converted<'py>(what: &str, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+/// A new array made by NumPy, or a TypeError that names what was found.
+fn converted<'py>(
+    what: &str,
+    value: &Bound<'py, PyAny>,
+    precision: Precision,
+) -> PyResult<Bound<'py, PyAny>> {
     let py = value.py();
     let numpy = py.import("numpy")?;
     let array = numpy.call_method1("asarray", (value,)).map_err(|error| {
@@ -127,7 +151,11 @@ fn converted<'py>(what: &str, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, 
         let message = format!("{what}: some entries are masked: fill them or leave them out");
         return Err(PyValueError::new_err(message));
     }
-    numpy.call_method1("require", (array, "float64", ["C_CONTIGUOUS", "ALIGNED"])).map_err(|error| {
+    let single = precision == Precision::AsGiven
+        && kind == "f"
+        && array.getattr("dtype")?.getattr("itemsize")?.extract::<usize>()? == 4;
+    let kind = if single { "float32" } else { "float64" };
+    numpy.call_method1("require", (array, kind, ["C_CONTIGUOUS", "ALIGNED"])).map_err(|error| {
         if error.is_instance_of::<PyMemoryError>(py) {
             PyMemoryError::new_err(format!("{what}: more numbers than there is memory for a copy of"))
         } else {

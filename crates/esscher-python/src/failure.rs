@@ -21,6 +21,13 @@ impl<T> OrRaise<T> for esscher_core::Result<T> {
     }
 }
 
+#[cfg(feature = "zoo")]
+impl<T> OrRaise<T> for esscher_zoo::Result<T> {
+    fn or_raise(self) -> PyResult<T> {
+        self.map_err(|error| PyValueError::new_err(error.to_string()))
+    }
+}
+
 impl<T> OrRaise<T> for Result<T, conduct::Error> {
     fn or_raise(self) -> PyResult<T> {
         self.map_err(|error| run_exception(&error))

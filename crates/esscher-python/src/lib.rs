@@ -27,6 +27,8 @@ mod threads;
 mod user_law;
 mod watch;
 mod weights;
+#[cfg(feature = "zoo")]
+mod zoo;
 
 use pyo3::prelude::*;
 
@@ -77,5 +79,8 @@ mod _native {
     use super::user_law::PyCustom;
     #[pymodule_export]
     use super::weights::{opposite_pair, prompt_lengths, shrinkage, weight_moments};
-    // The zoo and the audit will stand here, each behind its cargo feature.
+    #[cfg(feature = "zoo")]
+    #[pymodule_export]
+    use super::zoo::{PyMechanism, PyPass, PyStream, zoo_array, zoo_catalogue, zoo_simulate};
+    // The audit will stand here, behind its cargo feature.
 }

@@ -5,9 +5,10 @@
 //! whose outputs and derivatives are zero. Results do not depend on the number of threads.
 
 use crate::error::{Error, Result};
-use crate::mechanism::{Given, Gradient, In, Saved, Signature, State, check_meaning, check_numbers};
+use crate::mechanism::{Given, Gradient, In, Saved, Signature, State, check_meaning, check_numbers, stream};
 use crate::number::Real;
 use rayon::prelude::*;
+use std::borrow::Cow;
 use std::ops::Range;
 
 /// Which rows are sequences, and how many heads stand side by side in a row.
@@ -116,7 +117,7 @@ pub struct BatchGradient<T> {
     pub states: Vec<State<T>>,
 }
 
-/// Refuses arrays whose sizes or numbers do not fit the signature and the layout.
+/// Refuses arrays whose sizes or numbers do not fit the signature and the layout; padding may be anything.
 ///
 /// # Errors
 /// The first port or parameter that does not fit.
@@ -132,14 +133,94 @@ pub fn check<T: Real>(
     count(signature.tokens.len(), tokens.len(), "token ports")?;
     count(signature.parameters.len(), parameters.len(), "parameters")?;
     for (port, numbers) in signature.tokens.iter().zip(tokens) {
-        check_numbers(port.name, layout.rows * layout.heads * port.width, numbers)?;
-        check_meaning(port, numbers)?;
+        let row = layout.heads * port.width;
+        check_size(port.name, layout.rows * row, numbers)?;
+        for rows in &layout.sequences {
+            let (from, numbers) = (rows.start * row, &numbers[rows.start * row..rows.end * row]);
+            check_numbers(port.name, numbers.len(), numbers)
+                .and_then(|()| check_meaning(port, numbers))
+                .map_err(|error| error.further(from))?;
+        }
     }
     for (parameter, numbers) in signature.parameters.iter().zip(parameters) {
         let copies = if parameter.shared { 1 } else { layout.heads };
         check_numbers(parameter.name, copies * parameter.size, numbers)?;
     }
     Ok(())
+}
+
+fn check_size<T>(name: &'static str, expected: usize, numbers: &[T]) -> Result<()> {
+    if numbers.len() == expected { Ok(()) } else { Err(Error::Size { name, expected, found: numbers.len() }) }
+}
+
+/// Which of a mechanism's forms does the work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// The definition, without an eye to speed; from the empty state only.
+    Reference,
+    /// Token by token.
+    Recurrent,
+    /// The fast form.
+    Chunked,
+}
+
+/// Outputs and final states of a batch whose arrays have been [checked](check), by any form; [`forward`] keeps more.
+///
+/// # Errors
+/// A wrong number of initial states, or any for the reference.
+pub fn evaluate<T: Real>(
+    mechanism: &(impl In<T> + ?Sized),
+    form: Form,
+    layout: &Layout,
+    tokens: &[&[T]],
+    parameters: &[&[T]],
+    initial: Option<&[State<T>]>,
+) -> Result<(Vec<T>, Vec<State<T>>)> {
+    let signature = mechanism.signature();
+    let strands = layout.strands();
+    check_initial(&strands, initial)?;
+    if form == Form::Reference && initial.is_some() {
+        return Err(Error::Option {
+            name: "initial",
+            expected: "none, since the reference starts from the empty state".to_string(),
+            found: "states".to_string(),
+        });
+    }
+    let done: Vec<(Vec<T>, State<T>)> = strands
+        .par_iter()
+        .enumerate()
+        .map(|(index, (rows, head))| {
+            with_strand(&signature, layout, tokens, parameters, rows, *head, |given| {
+                let mut state = initial.map_or_else(|| mechanism.init(), |states| states[index].clone());
+                match form {
+                    Form::Reference => {
+                        let evaluated = mechanism.reference(given);
+                        (evaluated.outputs, evaluated.state)
+                    }
+                    Form::Recurrent => (stream(mechanism, given, &mut state), state),
+                    Form::Chunked => {
+                        let mut outputs = vec![T::zero(); rows.len() * signature.output];
+                        mechanism.forward(given, &mut state, &mut outputs);
+                        (outputs, state)
+                    }
+                }
+            })
+        })
+        .collect();
+    let mut outputs = vec![T::zero(); layout.rows * layout.heads * signature.output];
+    for ((rows, head), (part, _)) in strands.iter().zip(&done) {
+        scatter(part, &mut outputs, rows, *head, layout.heads, signature.output);
+    }
+    Ok((outputs, done.into_iter().map(|(_, state)| state).collect()))
+}
+
+fn check_initial<T>(strands: &[(Range<usize>, usize)], initial: Option<&[State<T>]>) -> Result<()> {
+    match initial {
+        Some(states) if states.len() != strands.len() => {
+            Err(Error::Count { what: "initial states", expected: strands.len(), found: states.len() })
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Runs the chunked form over a batch whose arrays have been [checked](check); `initial` are the states to start from.
@@ -155,11 +236,7 @@ pub fn forward<T: Real>(
 ) -> Result<Passed<T>> {
     let signature = mechanism.signature();
     let strands = layout.strands();
-    if let Some(states) = initial
-        && states.len() != strands.len()
-    {
-        return Err(Error::Count { what: "initial states", expected: strands.len(), found: states.len() });
-    }
+    check_initial(&strands, initial)?;
     let done: Vec<(Strand<T>, State<T>)> = strands
         .par_iter()
         .enumerate()
@@ -248,7 +325,7 @@ pub fn backward<T: Real>(
     Ok(gradient)
 }
 
-/// Hands one sequence and head to `visit`, its rows gathered.
+/// Hands one sequence and head to `visit`: its rows gathered, or as they are where there is one head.
 fn with_strand<T: Real, R>(
     signature: &Signature,
     layout: &Layout,
@@ -258,13 +335,16 @@ fn with_strand<T: Real, R>(
     head: usize,
     visit: impl FnOnce(&Given<'_, T>) -> R,
 ) -> R {
-    let tokens: Vec<Vec<T>> = signature
+    let tokens: Vec<Cow<'_, [T]>> = signature
         .tokens
         .iter()
         .zip(tokens)
-        .map(|(port, numbers)| gather(numbers, rows, head, layout.heads, port.width))
+        .map(|(port, numbers)| match layout.heads {
+            1 => Cow::Borrowed(&numbers[rows.start * port.width..rows.end * port.width]),
+            heads => Cow::Owned(gather(numbers, rows, head, heads, port.width)),
+        })
         .collect();
-    let tokens: Vec<&[T]> = tokens.iter().map(Vec::as_slice).collect();
+    let tokens: Vec<&[T]> = tokens.iter().map(AsRef::as_ref).collect();
     let parameters: Vec<&[T]> = signature
         .parameters
         .iter()

@@ -99,5 +99,15 @@ pub enum Error {
     Core(#[from] esscher_core::Error),
 }
 
+impl Error {
+    /// The same error in an array of which the one looked at is a part that begins at `from`.
+    pub(crate) fn further(mut self, from: usize) -> Self {
+        if let Error::NotFinite { index, .. } | Error::NotAllowed { index, .. } = &mut self {
+            *index += from;
+        }
+        self
+    }
+}
+
 /// A result with this crate's error.
 pub type Result<T> = std::result::Result<T, Error>;

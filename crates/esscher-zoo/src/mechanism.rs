@@ -11,6 +11,7 @@ use crate::dynamical_system::DynamicalSystem;
 use crate::error::{Error, Result};
 use crate::number::{Number, Real};
 use crate::traced::Traced;
+use esscher_core::numerics::Stream;
 use std::fmt::Debug;
 
 /// What the numbers of a token port mean; decides how a layer makes them, how they are checked and how tests draw them.
@@ -65,6 +66,17 @@ pub struct Parameter {
     pub initial: Initial,
     /// Whether training changes it.
     pub trained: bool,
+}
+
+impl Parameter {
+    /// The numbers it starts with, for one head or for all.
+    pub fn start(&self, stream: &mut Stream) -> Vec<f64> {
+        match &self.initial {
+            Initial::Constant(value) => vec![*value; self.size],
+            Initial::Normal(deviation) => (0..self.size).map(|_| deviation * stream.normal()).collect(),
+            Initial::Values(values) => values.clone(),
+        }
+    }
 }
 
 /// All that a mechanism reads and how wide its outputs are.

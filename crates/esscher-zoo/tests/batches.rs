@@ -1,7 +1,7 @@
 //! Packed and padded batches with several heads give what each sequence and head gives alone, on any number of threads.
 
 use esscher_core::numerics::Stream;
-use esscher_zoo::batch::{Layout, backward, check, forward};
+use esscher_zoo::batch::{Form, Layout, backward, check, evaluate, forward};
 use esscher_zoo::catalogue::{Entry, Sizes, catalogue};
 use esscher_zoo::mechanism::{Definition, Given, Gradient, Meaning, Mechanism, Order, State};
 
@@ -174,6 +174,37 @@ fn states_are_handed_over_between_batches() {
         let worst = joined.iter().zip(&all.outputs).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
         let size = all.outputs.iter().map(|x| x.abs()).fold(0.0, f64::max);
         assert!(worst <= 1e-12 * size, "{}: {worst:e}", entry.name);
+    }
+}
+
+#[test]
+fn all_forms_of_a_batch_agree_and_padding_is_not_looked_at() {
+    for entry in catalogue() {
+        let mechanism = &*(entry.build)(Sizes::new(4, 3).unwrap());
+        let signature = mechanism.signature();
+        let layout = Layout::padded(&[2, 5], 6, HEADS).unwrap();
+        let (mut tokens, parameters) = draw(mechanism, layout.rows(), 4);
+        for (port, numbers) in signature.tokens.iter().zip(&mut tokens) {
+            let row = HEADS * port.width;
+            numbers[2 * row..6 * row].fill(f64::NAN);
+            numbers[11 * row..].fill(f64::NAN);
+        }
+        let (given, constants) = (slices(&tokens), slices(&parameters));
+        check(&signature, &layout, &given, &constants).unwrap();
+        let by = |form| evaluate::<f64>(mechanism, form, &layout, &given, &constants, None).unwrap();
+        let (expected, _) = by(Form::Reference);
+        let size = expected.iter().map(|x| x.abs()).fold(0.0, f64::max);
+        for form in [Form::Recurrent, Form::Chunked] {
+            let (found, states) = by(form);
+            let worst = found.iter().zip(&expected).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+            assert!(worst <= 1e-10 * size, "{}, {form:?}: {worst:e}", entry.name);
+            assert_eq!(states.iter().map(|state| state.seen).collect::<Vec<_>>(), [2, 2, 2, 5, 5, 5]);
+        }
+        let passed = forward::<f64>(mechanism, &layout, &given, &constants, None).unwrap();
+        assert_eq!(passed.outputs, by(Form::Chunked).0, "{}", entry.name);
+        let states = Some(&passed.states[..]);
+        let refused = evaluate(mechanism, Form::Reference, &layout, &given, &constants, states).unwrap_err();
+        assert!(refused.to_string().contains("starts from the empty state"));
     }
 }
 

@@ -1,0 +1,706 @@
+"""The zoo: softmax attention and its linear relatives, one interface, three forms that agree.
+
+A mechanism maps a sequence to outputs. It reads *ports* of every token (query, key, value, gates) and *parameters*
+once, and its state summarises the tokens absorbed so far. Arrays are ``(length, width)``, ``(length, heads, width)`` or
+``(batch, length, heads, width)``, float32 or float64: the precision of the ports is that of the answer.
+
+>>> import numpy as np
+>>> from esscher import zoo
+>>> gated = zoo.Mechanism("gla", key_width=2, value_width=3)
+>>> [port.name for port in gated.ports]
+['query', 'key', 'value', 'log_decay']
+>>> random = np.random.default_rng(0)
+>>> tokens = {port.name: -random.random((5, port.width)) for port in gated.ports}
+>>> whole = gated(**tokens)                                      # all tokens at once, in chunks
+>>> stream = gated.stream()                                      # one after the other
+>>> steps = [stream.step(**{name: rows[t] for name, rows in tokens.items()}) for t in range(5)]
+>>> bool(np.allclose(whole, steps))
+True
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import operator
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, overload
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from esscher import _native
+from esscher.results import Results
+
+if not hasattr(_native, "ZooMechanism"):
+    raise ImportError("esscher was built without its zoo: build it with the cargo feature zoo, which is on by default")
+
+__all__ = [
+    "DynamicalSystem",
+    "Entry",
+    "Mechanism",
+    "Parameter",
+    "Port",
+    "State",
+    "Stream",
+    "mechanisms",
+    "table",
+]
+
+Form = Literal["chunked", "recurrent", "reference"]
+"""How a mechanism is evaluated: fast, token by token, or as its definition says."""
+
+_Array = NDArray[Any]
+
+_LARGEST = 1 << 32  # heads, tokens: beyond any memory
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What the catalogue knows of a mechanism."""
+
+    name: str
+    """As :class:`Mechanism` takes it."""
+    summary: str
+    """One sentence with its formula."""
+    year: int
+    """Year of the paper."""
+    paper: str
+    """Authors and arXiv number, or where it was published."""
+    causal: bool
+    """Whether a token reads only tokens up to itself."""
+    normalised: bool
+    """Whether equal values are returned unchanged: the weights of a row sum to one."""
+    state: str
+    """Numbers of the state of a head; ``L`` is the number of tokens."""
+    cost: str
+    """How the work grows with the length: "linear" or "quadratic"."""
+    fate: str
+    """The output on long prompts of i.i.d. tokens: "limit", "stationary law" or "grows"."""
+    dynamical_system: bool
+    """Whether it is a linear dynamical system in its input."""
+    recalls: bool
+    """Whether a small model of it passes the recall task."""
+
+
+def mechanisms() -> tuple[Entry, ...]:
+    """All mechanisms of the catalogue.
+
+    >>> from esscher import zoo
+    >>> [entry.year for entry in zoo.mechanisms() if entry.name == "gla"]
+    [2023]
+    """
+    return tuple(Entry(**row) for row in _native.zoo_catalogue())
+
+
+def table() -> Results:
+    """The catalogue as a table.
+
+    >>> from esscher import zoo
+    >>> zoo.table()["name"].tolist() == [entry.name for entry in zoo.mechanisms()]
+    True
+    """
+    entries = mechanisms()
+    names = [field.name for field in dataclasses.fields(Entry)]
+    return Results({name: [getattr(entry, name) for entry in entries] for name in names}, title="the zoo")
+
+
+@dataclass(frozen=True)
+class Port:
+    """One thing that a mechanism reads of every token."""
+
+    name: str
+    """Its name, the keyword of a call."""
+    width: int
+    """Numbers per token and head."""
+    meaning: str
+    """What they mean: "content" (any number), "log decay" (at most 0), "rate" (more than 0), "fraction" (0 to 1),
+    "logit" (the argument of a gate) or "angle" (in radians)."""
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One thing that a mechanism reads once."""
+
+    name: str
+    """Its name, the key in ``parameters``."""
+    size: int
+    """How many numbers it has, per head or in all."""
+    shared: bool
+    """Whether all heads read the same numbers."""
+    trained: bool
+    """Whether training changes it."""
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """What a mechanism remembers of the tokens of one sequence."""
+
+    seen: int
+    """How many tokens were absorbed."""
+    numbers: _Array
+    """Everything else, an array (heads, numbers), in a layout of the mechanism's own."""
+
+
+@dataclass(frozen=True, eq=False)
+class DynamicalSystem:
+    """h_i = Λ_i h_{i−1} + B_i u_i, y_i = C_i h_i + D_i u_i, from h = 0: N states, one of every matrix per token."""
+
+    transition: NDArray[np.float64]
+    """Λ: the diagonals (length, N), or the matrices (length, N, N)."""
+    input: NDArray[np.float64]
+    """B, an array (length, N, d_in)."""
+    readout: NDArray[np.float64]
+    """C, an array (length, d_out, N)."""
+    feedthrough: NDArray[np.float64]
+    """D, an array (length, d_out, d_in)."""
+    input_port: str
+    """The port that is the input u; the others decide the matrices."""
+
+    @property
+    def states(self) -> int:
+        """N."""
+        return int(self.input.shape[1])
+
+    def simulate(self, inputs: ArrayLike) -> NDArray[np.float64]:
+        """The outputs y (length, d_out) on inputs u (length, d_in)."""
+        return _native.zoo_simulate(self.transition, self.input, self.readout, self.feedthrough, inputs)
+
+
+class Mechanism:
+    """A mechanism of the catalogue with the widths of its head.
+
+    ``key_width`` is the width of queries and keys, or the state expansion of mechanisms without them; ``value_width``
+    that of values and outputs. Called with its ports, it gives the outputs.
+
+    >>> import numpy as np
+    >>> from esscher import zoo
+    >>> gated = zoo.Mechanism("gla", key_width=1, value_width=1)
+    >>> ones = np.ones((4, 1))
+    >>> gated(query=ones, key=ones, value=ones, log_decay=np.log(ones / 2)).ravel()
+    array([1.   , 1.5  , 1.75 , 1.875])
+    """
+
+    def __init__(self, name: str, *, key_width: int, value_width: int) -> None:
+        if not isinstance(name, str):
+            raise TypeError(f"name: expected a text, found an object of type {type(name).__name__}")
+        self._native = _native.ZooMechanism(name, key_width, value_width)
+        self._recipe = (name, int(key_width), int(value_width))
+        self._ports = tuple(Port(*port) for port in self._native.ports)
+        self._parameters = tuple(Parameter(*parameter) for parameter in self._native.parameters)
+
+    @property
+    def name(self) -> str:
+        """Its name in the catalogue."""
+        return self._recipe[0]
+
+    @property
+    def key_width(self) -> int:
+        """Width of queries and keys."""
+        return self._recipe[1]
+
+    @property
+    def value_width(self) -> int:
+        """Width of values."""
+        return self._recipe[2]
+
+    @property
+    def output_width(self) -> int:
+        """Numbers per output and head."""
+        return self._native.output_width
+
+    @property
+    def ports(self) -> tuple[Port, ...]:
+        """What it reads of every token."""
+        return self._ports
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """What it reads once."""
+        return self._parameters
+
+    @property
+    def causal(self) -> bool:
+        """Whether every token reads the tokens up to itself, or all of them."""
+        return self._native.causal
+
+    def initial_parameters(
+        self, seed: int = 0, *, heads: int | None = None, dtype: DTypeLike = np.float64
+    ) -> dict[str, _Array]:
+        """The numbers that parameters start with: (heads, size) each, or (size,) without ``heads`` or where shared."""
+        precision = _precision(dtype)
+        count = 1 if heads is None else _whole("heads", heads, 1, _LARGEST)
+        found = self._native.initial_parameters(seed, count)
+        return {
+            parameter.name: numbers.astype(precision, copy=False).reshape(
+                (parameter.size,) if parameter.shared or heads is None else (count, parameter.size)
+            )
+            for parameter, numbers in zip(self._parameters, found, strict=True)
+        }
+
+    @overload
+    def __call__(
+        self,
+        *,
+        parameters: Mapping[str, ArrayLike] | None = ...,
+        lengths: ArrayLike | None = ...,
+        packed: ArrayLike | None = ...,
+        initial: State | Sequence[State] | None = ...,
+        form: Form = ...,
+        return_state: Literal[False] = ...,
+        **ports: ArrayLike,
+    ) -> _Array: ...
+
+    @overload
+    def __call__(
+        self,
+        *,
+        parameters: Mapping[str, ArrayLike] | None = ...,
+        lengths: ArrayLike | None = ...,
+        packed: ArrayLike | None = ...,
+        initial: State | Sequence[State] | None = ...,
+        form: Form = ...,
+        return_state: Literal[True],
+        **ports: ArrayLike,
+    ) -> tuple[_Array, State | tuple[State, ...]]: ...
+
+    def __call__(
+        self,
+        *,
+        parameters: Mapping[str, ArrayLike] | None = None,
+        lengths: ArrayLike | None = None,
+        packed: ArrayLike | None = None,
+        initial: State | Sequence[State] | None = None,
+        form: Form = "chunked",
+        return_state: bool = False,
+        **ports: ArrayLike,
+    ) -> _Array | tuple[_Array, State | tuple[State, ...]]:
+        """The outputs, in the shape of the ports; with ``return_state`` also the state after the last token.
+
+        Ports are arrays ``(length, width)``, ``(length, heads, width)`` or ``(batch, length, heads, width)``.
+        ``parameters`` are those of :meth:`initial_parameters` unless given, and are read in the precision of the ports.
+
+        ``lengths`` are the numbers of tokens of a padded batch; outputs of padding are zero. ``packed`` are the lengths
+        of sequences that stand one behind the other in arrays without a batch axis. A batch, and packed sequences, have
+        a tuple of states, one per sequence, and so has ``initial``, the states to start from.
+
+        ``form`` says how: "chunked" is the fast one, "recurrent" goes token by token, and "reference" is the
+        definition, which starts from the empty state only and is slow. All of them agree.
+        """
+        call = _Call(self, ports, parameters, lengths, packed, initial)
+        outputs, states = self._native.evaluate(form, *call.arguments)
+        shaped = outputs.reshape(call.output_shape)
+        return (shaped, call.states_out(states)) if return_state else shaped
+
+    def gradient(
+        self,
+        output_slopes: ArrayLike,
+        *,
+        state_slopes: State | Sequence[State] | None = None,
+        parameters: Mapping[str, ArrayLike] | None = None,
+        lengths: ArrayLike | None = None,
+        packed: ArrayLike | None = None,
+        initial: State | Sequence[State] | None = None,
+        **ports: ArrayLike,
+    ) -> dict[str, _Array]:
+        """The derivatives of a loss in ports and parameters, from its derivatives in the outputs.
+
+        ``output_slopes`` has the shape of the outputs; ``state_slopes``, if the loss reads the final state, its layout.
+        The answer has an array for every port and parameter, by name. The other arguments are those of a call.
+
+        >>> import numpy as np
+        >>> from esscher import zoo
+        >>> gated, ones = zoo.Mechanism("gla", key_width=1, value_width=1), np.ones((2, 1))
+        >>> tokens = dict(query=ones, key=ones, value=ones, log_decay=0 * ones)
+        >>> gated.gradient(ones, **tokens)["value"].ravel()        # o = (v₁, v₁ + v₂)
+        array([2., 1.])
+        """
+        call = _Call(self, ports, parameters, lengths, packed, initial)
+        _, _, made = self._native.forward(*call.arguments)
+        return call.gradient(made, output_slopes, state_slopes)
+
+    def stream(
+        self,
+        parameters: Mapping[str, ArrayLike] | None = None,
+        *,
+        heads: int | None = None,
+        dtype: DTypeLike = np.float64,
+    ) -> Stream:
+        """The mechanism before its first token, ready to read one after the other.
+
+        Tokens have rows (width,), or (heads, width) if ``heads`` is given.
+        """
+        return Stream(self, parameters, heads, dtype)
+
+    def dynamical_system(
+        self, *, parameters: Mapping[str, ArrayLike] | None = None, **ports: ArrayLike
+    ) -> DynamicalSystem:
+        """The mechanism on these tokens, (length, width) each, as a linear dynamical system in one of its ports.
+
+        >>> import numpy as np
+        >>> from esscher import zoo
+        >>> gated = zoo.Mechanism("gla", key_width=2, value_width=1)
+        >>> rows, random = 4, np.random.default_rng(0)
+        >>> tokens = {port.name: -random.random((rows, port.width)) for port in gated.ports}
+        >>> system = gated.dynamical_system(**tokens)
+        >>> system.transition.shape, system.input_port
+        ((4, 2), 'value')
+        >>> bool(np.allclose(system.simulate(tokens["value"]), gated(**tokens)))
+        True
+        """
+        call = self._one_sequence("a dynamical system", parameters, ports)
+        found = self._native.dynamical_system(call.tokens, call.parameters, call.output_shape[0])
+        return DynamicalSystem(**found)
+
+    def weights(
+        self, *, channel: int = 0, parameters: Mapping[str, ArrayLike] | None = None, **ports: ArrayLike
+    ) -> NDArray[np.float64]:
+        """What every output takes of every value, (length, length), in one channel: the rows of attention.
+
+        For softmax these are its weights; a mechanism that is not linear in its values is refused. Ports are
+        (length, width) each, and the numbers of the value do not matter. One evaluation per token.
+
+        >>> import numpy as np
+        >>> from esscher import zoo
+        >>> softmax, ones = zoo.Mechanism("softmax", key_width=1, value_width=1), np.ones((3, 1))
+        >>> softmax.weights(query=ones, key=ones, value=ones).round(3)
+        array([[1.   , 0.   , 0.   ],
+               [0.5  , 0.5  , 0.   ],
+               [0.333, 0.333, 0.333]])
+        """
+        number = _whole("channel", channel, 0, self.output_width - 1)
+        call = self._one_sequence("weights", parameters, ports)
+        return self._native.weights(call.tokens, call.parameters, call.output_shape[0], number)
+
+    def _one_sequence(
+        self, what: str, parameters: Mapping[str, ArrayLike] | None, ports: Mapping[str, ArrayLike]
+    ) -> _Call:
+        """The call for one sequence and head, in double precision."""
+        doubles = {name: np.asarray(_native.zoo_array(name, value), dtype=float) for name, value in ports.items()}
+        call = _Call(self, doubles, parameters, None, None, None)
+        if len(call.output_shape) != 2:
+            raise ValueError(f"{what}: of one sequence and head, expected ports of shape (length, width)")
+        return call
+
+    def __repr__(self) -> str:
+        name, key_width, value_width = self._recipe
+        return f'Mechanism("{name}", key_width={key_width}, value_width={value_width})'
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Mechanism) and self._recipe == other._recipe
+
+    def __hash__(self) -> int:
+        return hash(self._recipe)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_made, self._recipe)
+
+
+def _made(name: str, key_width: int, value_width: int) -> Mechanism:
+    """A mechanism from its recipe, for pickles."""
+    return Mechanism(name, key_width=key_width, value_width=value_width)
+
+
+class Stream:
+    """A mechanism in the middle of a sequence; made by :meth:`Mechanism.stream`.
+
+    A causal mechanism is stepped: every token is absorbed and then read. Others absorb all tokens first. A stream can
+    be copied and pickled, and its state can be taken out and set.
+
+    >>> import numpy as np
+    >>> from esscher import zoo
+    >>> stream = zoo.Mechanism("gla", key_width=1, value_width=1).stream()
+    >>> one = np.ones(1)
+    >>> stream.step(query=one, key=one, value=one, log_decay=-one)
+    array([1.])
+    >>> stream.seen, stream.bytes, stream.state.numbers
+    (1, 8, array([[1.]]))
+    """
+
+    def __init__(
+        self,
+        mechanism: Mechanism,
+        parameters: Mapping[str, ArrayLike] | None,
+        heads: int | None,
+        dtype: DTypeLike,
+    ) -> None:
+        self._mechanism = mechanism
+        self._heads = None if heads is None else _whole("heads", heads, 1, _LARGEST)
+        self._precision = _precision(dtype)
+        self._parameters = _read_parameters(mechanism, parameters, self._heads, self._precision)
+        self._native = mechanism._native.stream(self._parameters, self._heads or 1, self._precision == np.float32)
+
+    @property
+    def mechanism(self) -> Mechanism:
+        """What reads."""
+        return self._mechanism
+
+    @property
+    def seen(self) -> int:
+        """How many tokens were absorbed."""
+        return self._native.seen
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of the state, of all heads."""
+        return self._native.bytes
+
+    @property
+    def state(self) -> State:
+        """The state, a copy; setting it goes on from there."""
+        return State(*self._native.state())
+
+    @state.setter
+    def state(self, state: State) -> None:
+        seen, numbers = _read_state("state", state, self._precision)
+        self._native.set_state(seen, numbers)
+
+    def step(self, **ports: ArrayLike) -> _Array:
+        """Absorbs a token and answers it: an output (width,) or (heads, width)."""
+        if not self._mechanism.causal:
+            raise ValueError(f"{self._mechanism.name} absorbs all tokens before it reads the first: absorb, then read")
+        return self._act("step", ports)
+
+    def absorb(self, **ports: ArrayLike) -> None:
+        """Takes a token into the state."""
+        self._act("absorb", ports)
+
+    def read(self, **ports: ArrayLike) -> _Array:
+        """Answers a token from the state, which does not change; a causal mechanism should have absorbed it."""
+        return self._act("read", ports)
+
+    def extend(self, **ports: ArrayLike) -> _Array:
+        """Reads a piece of the sequence, (length, width) or (length, heads, width), by the chunked form.
+
+        Where a mechanism is not causal, the outputs of a piece have seen all pieces up to this one.
+        """
+        shape, tokens = self._read(ports, _PIECE if self._heads is None else _PIECE_OF_HEADS)
+        if shape[0] == 0:
+            raise ValueError("the ports have no tokens: expected a length of at least 1")
+        outputs = self._native.extend(tokens, shape[0])
+        return outputs.reshape((*shape, self._mechanism.output_width))
+
+    def copy(self) -> Stream:
+        """Another stream in the same state."""
+        twin = object.__new__(Stream)
+        twin.__dict__.update(self.__dict__, _native=self._native.copy())
+        return twin
+
+    def _act(self, what: Literal["step", "absorb", "read"], ports: Mapping[str, ArrayLike]) -> _Array:
+        shape, tokens = self._read(ports, _TOKEN if self._heads is None else _TOKEN_OF_HEADS)
+        found = self._native.act(what, tokens)
+        return found if what == "absorb" else found.reshape((*shape, self._mechanism.output_width))
+
+    def _read(self, ports: Mapping[str, ArrayLike], shapes: Mapping[int, str]) -> tuple[tuple[int, ...], list[_Array]]:
+        """The arrays of the ports in order, and their shape without the width."""
+        arrays = _read_ports(self._mechanism, ports, shapes)
+        found = arrays[0]
+        if found.dtype != self._precision:
+            raise TypeError(f"the ports are {found.dtype}, the stream is {self._precision}: convert one of them")
+        shape = found.shape[:-1]
+        if self._heads is not None and shape[-1] != self._heads:
+            raise ValueError(f"heads: the stream has {self._heads}, the ports have {shape[-1]}")
+        return shape, arrays
+
+    def __copy__(self) -> Stream:
+        return self.copy()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Stream:
+        return self.copy()
+
+    def __repr__(self) -> str:
+        heads = "" if self._heads is None else f", heads={self._heads}"
+        return f"Stream({self._mechanism.name}{heads}, seen={self.seen})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        state = self.state
+        recipe = (self._mechanism, self._parameters, self._heads, str(self._precision), state.seen, state.numbers)
+        return (_resumed, recipe)
+
+
+def _resumed(
+    mechanism: Mechanism, parameters: list[_Array], heads: int | None, dtype: str, seen: int, numbers: _Array
+) -> Stream:
+    """A stream from its recipe, for pickles."""
+    names = [parameter.name for parameter in mechanism.parameters]
+    stream = Stream(mechanism, dict(zip(names, parameters, strict=True)), heads, dtype)
+    stream.state = State(seen, numbers)
+    return stream
+
+
+class _Call:
+    """The arguments of a call, read and checked: what the native module takes, and how its answers are shaped."""
+
+    def __init__(
+        self,
+        mechanism: Mechanism,
+        ports: Mapping[str, ArrayLike],
+        parameters: Mapping[str, ArrayLike] | None,
+        lengths: ArrayLike | None,
+        packed: ArrayLike | None,
+        initial: State | Sequence[State] | None,
+    ) -> None:
+        self.mechanism = mechanism
+        self.tokens = _read_ports(mechanism, ports, _SEQUENCES)
+        self.precision = self.tokens[0].dtype
+        found = self.tokens[0].shape
+        shape = found[:-1]
+        if 0 in shape:
+            raise ValueError(f"the ports have shape {found}: expected at least one token, head and sequence")
+        batched = len(shape) == 3
+        rows = shape[1] if batched else shape[0]
+        heads = None if len(shape) == 1 else shape[-1]
+        self.parameters = _read_parameters(mechanism, parameters, heads, self.precision)
+        self.output_shape = (*shape, mechanism.output_width)
+        if lengths is not None and not batched:
+            raise ValueError("lengths are of a padded batch: expected ports of shape (batch, length, heads, width)")
+        if packed is not None and batched:
+            raise ValueError("packed sequences have no batch axis: expected ports of shape (length, heads, width)")
+        self.single = not batched and packed is None
+        if batched:
+            self.lengths = [rows] * shape[0] if lengths is None else _read_lengths("lengths", lengths, rows)
+            if len(self.lengths) != shape[0]:
+                raise ValueError(f"lengths: expected {shape[0]}, one per sequence, found {len(self.lengths)}")
+        else:
+            self.lengths = [rows] if packed is None else _read_lengths("packed", packed, rows)
+            if sum(self.lengths) != rows:
+                raise ValueError(f"packed: expected lengths whose sum is {rows}, found {sum(self.lengths)}")
+        self.arguments = (
+            self.tokens,
+            self.parameters,
+            heads or 1,
+            self.lengths,
+            rows if batched else None,
+            None if initial is None else self.states_in("initial", initial),
+        )
+
+    def states_in(self, what: str, states: State | Sequence[State]) -> list[tuple[int, _Array]]:
+        """A state per sequence, as the native module takes them."""
+        given = [states] if isinstance(states, State) else _listed(what, states)
+        if len(given) != len(self.lengths):
+            raise ValueError(f"{what}: expected {len(self.lengths)}, one state per sequence, found {len(given)}")
+        return [_read_state(what, state, self.precision) for state in given]
+
+    def states_out(self, states: list[tuple[int, _Array]]) -> State | tuple[State, ...]:
+        """One state, or one per sequence."""
+        made = tuple(State(seen, numbers) for seen, numbers in states)
+        return made[0] if self.single else made
+
+    def gradient(
+        self, made: _native.ZooPass, output_slopes: ArrayLike, state_slopes: State | Sequence[State] | None = None
+    ) -> dict[str, _Array]:
+        """Derivatives in ports and parameters, by name."""
+        slopes = _in_precision("output_slopes", output_slopes, self.precision)
+        if slopes.shape != self.output_shape:
+            raise ValueError(f"output_slopes: expected shape {self.output_shape}, found {slopes.shape}")
+        if not np.isfinite(slopes).all():
+            raise ValueError("output_slopes: expected finite numbers")
+        given = None if state_slopes is None else [n for _, n in self.states_in("state_slopes", state_slopes)]
+        in_ports, in_parameters, _ = made.backward(slopes, given)
+        names = [port.name for port in self.mechanism.ports]
+        names += [parameter.name for parameter in self.mechanism.parameters]
+        parts = zip(names, [*in_ports, *in_parameters], [*self.tokens, *self.parameters], strict=True)
+        return {name: part.reshape(like.shape) for name, part, like in parts}
+
+
+# Shapes of ports, by the number of axes.
+_SEQUENCES = {2: "(length, width)", 3: "(length, heads, width)", 4: "(batch, length, heads, width)"}
+_TOKEN = {1: "(width,)"}
+_TOKEN_OF_HEADS = {2: "(heads, width)"}
+_PIECE = {2: "(length, width)"}
+_PIECE_OF_HEADS = {3: "(length, heads, width)"}
+
+
+def _read_ports(mechanism: Mechanism, ports: Mapping[str, ArrayLike], shapes: Mapping[int, str]) -> list[_Array]:
+    """The arrays of all ports in order: of one precision and one shape but for the width."""
+    _check_names("port", [port.name for port in mechanism.ports], ports, mechanism.name)
+    arrays = [_native.zoo_array(port.name, ports[port.name]) for port in mechanism.ports]
+    first, array = mechanism.ports[0], arrays[0]
+    for port, other in zip(mechanism.ports, arrays, strict=True):
+        if other.ndim not in shapes:
+            raise ValueError(f"{port.name}: expected shape {' or '.join(shapes.values())}, found {other.shape}")
+        if other.dtype != array.dtype:
+            raise TypeError(
+                f"{first.name} is {array.dtype}, {port.name} is {other.dtype}: ports must have one precision"
+            )
+        if other.shape[-1] != port.width:
+            raise ValueError(f"{port.name}: expected width {port.width} (last axis), found shape {other.shape}")
+        if other.shape[:-1] != array.shape[:-1]:
+            raise ValueError(f"{port.name}: expected shape {(*array.shape[:-1], port.width)}, found {other.shape}")
+    return arrays
+
+
+def _read_parameters(
+    mechanism: Mechanism, parameters: Mapping[str, ArrayLike] | None, heads: int | None, precision: np.dtype[Any]
+) -> list[_Array]:
+    """The arrays of all parameters in order, in this precision."""
+    if parameters is None:
+        parameters = mechanism.initial_parameters(heads=heads, dtype=precision)
+    elif not isinstance(parameters, Mapping):
+        found = type(parameters).__name__
+        raise TypeError(f"parameters: expected a dictionary by name, found an object of type {found}")
+    _check_names("parameter", [each.name for each in mechanism.parameters], parameters, mechanism.name)
+    arrays = []
+    for parameter in mechanism.parameters:
+        array = _in_precision(parameter.name, parameters[parameter.name], precision)
+        # One head may come with or without its axis.
+        expected: list[tuple[int, ...]] = [(parameter.size,)] if parameter.shared or (heads or 1) == 1 else []
+        if not parameter.shared:
+            expected.append((heads or 1, parameter.size))
+        if array.shape not in expected:
+            raise ValueError(f"{parameter.name}: expected shape {expected[-1]}, found {array.shape}")
+        arrays.append(array)
+    return arrays
+
+
+def _check_names(what: str, known: list[str], given: Mapping[str, Any], mechanism: str) -> None:
+    there_are = f"{mechanism} has the {what}s {', '.join(known)}" if known else f"{mechanism} has no {what}s"
+    if unknown := [str(name) for name in given if name not in known]:
+        raise TypeError(f"unknown {what} {', '.join(unknown)}: {there_are}")
+    if missing := [name for name in known if name not in given]:
+        raise TypeError(f"missing {what} {', '.join(missing)}: {there_are}")
+
+
+def _in_precision(what: str, value: ArrayLike, precision: np.dtype[Any]) -> _Array:
+    array = _native.zoo_array(what, value)
+    return array if array.dtype == precision else array.astype(precision)
+
+
+def _read_state(what: str, state: State, precision: np.dtype[Any]) -> tuple[int, _Array]:
+    if not isinstance(state, State):
+        raise TypeError(f"{what}: expected a State, found an object of type {type(state).__name__}")
+    return _whole("seen", state.seen, 0, _LARGEST), _in_precision(what, state.numbers, precision)
+
+
+def _read_lengths(what: str, lengths: ArrayLike, most: int) -> list[int]:
+    """Lengths of sequences, each from 1 to ``most``."""
+    return [_whole(what, length, 1, most) for length in _listed(what, lengths)]
+
+
+def _listed(what: str, values: Any) -> list[Any]:
+    if isinstance(values, str) or not hasattr(values, "__len__") or not hasattr(values, "__iter__"):
+        raise TypeError(f"{what}: expected a list, found an object of type {type(values).__name__}")
+    return list(values)
+
+
+def _whole(what: str, value: Any, least: int, most: int) -> int:
+    try:
+        if isinstance(value, bool | np.bool_):
+            raise TypeError
+        number = operator.index(value)
+    except TypeError:
+        found = type(value).__name__
+        raise TypeError(f"{what}: expected a whole number, found an object of type {found}") from None
+    if not least <= number <= most:
+        raise ValueError(f"{what} is {number}: expected a whole number from {least} to {most}")
+    return number
+
+
+def _precision(dtype: DTypeLike) -> np.dtype[Any]:
+    try:
+        precision = np.dtype(dtype)
+    except TypeError:
+        precision = np.dtype(object)
+    if precision not in (np.dtype(np.float32), np.dtype(np.float64)):
+        raise TypeError(f"dtype: expected float32 or float64, found {dtype!r}")
+    return precision
