@@ -763,7 +763,7 @@ where
             }
             if act != Act::Absorb {
                 let from = head * signature.output;
-                made.mechanism.read(&token, state, &mut outputs[from..from + signature.output]);
+                made.mechanism.read(&token, state.view(), &mut outputs[from..from + signature.output]);
             }
         }
     });

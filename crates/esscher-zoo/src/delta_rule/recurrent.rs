@@ -45,6 +45,6 @@ impl<N: Number> Definition<N> for DeltaRule {
 
     fn read(&self, token: &Given<'_, N>, state: StateView<'_, N>, output: &mut [N]) {
         let query = token.tokens[QUERY];
-        recall(output, &state.numbers, query, inverse_length(query));
+        recall(output, state.numbers, query, inverse_length(query));
     }
 }

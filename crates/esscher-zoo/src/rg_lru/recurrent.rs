@@ -25,6 +25,6 @@ impl<N: Number> Definition<N> for RgLru {
     }
 
     fn read(&self, _token: &Given<'_, N>, state: StateView<'_, N>, output: &mut [N]) {
-        output.copy_from_slice(&state.numbers);
+        output.copy_from_slice(state.numbers);
     }
 }
