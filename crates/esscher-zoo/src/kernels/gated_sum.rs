@@ -455,7 +455,6 @@ fn pairs_of(size: usize, block: usize) -> impl Iterator<Item = Pair> {
     })
 }
 
-pub(crate) fn dot<T: Real>(left: &[T], right: &[T]) -> T {
 /// The product of two vectors.
 pub(crate) fn dot<T: Number>(left: &[T], right: &[T]) -> T {
     // Eight sums at once, which the compiler keeps in vector registers.
