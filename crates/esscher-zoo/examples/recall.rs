@@ -1,9 +1,11 @@
 //! Trains a small model of any mechanism on recall: `recall <mechanism>… [--steps N] [--rate X] [--seed N] [--vocabulary N]
-//! [--layers N] [--batch N] [--until X]`, or `recall all`.
+//! [--layers N] [--batch N] [--until X] [--every N]`, or `recall all`.
 //!
-//! Length 64 and 4 pairs; width 64, 2 heads, and around every mechanism the same layer: a convolution of four taps before the
-//! projections, a norm per head, an output gate. A convolution lets one layer bring a value next to its key, so the
-//! model needs not form induction heads, which takes softmax attention 20 times as many steps.
+//! Length 64, 4 pairs, vocabulary 128; one layer of width 64 with 2 heads, the same around every mechanism: a convolution of
+//! four taps before the projections, a norm per head, an output gate. The convolution puts a key beside its value, so that
+//! one layer is enough and no induction heads have to form. The budget is 1000 steps of 64 new examples at a learning rate of
+//! 3e-3; a training stops early once ten batches together reach 97 %. Softmax and gated linear attention need 400 to 800
+//! steps. Two layers learn more slowly and depend more on the seed.
 
 use esscher_zoo::catalogue::{Sizes, catalogue, find};
 use esscher_zoo::mechanism::Order;
@@ -23,18 +25,19 @@ struct Budget {
     batch: usize,
     /// Accuracy on 10 batches together at which the training stops.
     until: f64,
+    /// Steps between two lines of progress; none at 0.
     every: usize,
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut budget = Budget {
-        steps: 1500,
+        steps: 1000,
         rate: 3e-3,
         seed: 1,
         vocabulary: 128,
-        layers: 2,
+        layers: 1,
         batch: 64,
-        until: 0.99,
+        until: 0.97,
         every: 0,
     };
     let mut names = Vec::new();
