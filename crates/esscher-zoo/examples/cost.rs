@@ -1,6 +1,6 @@
 //! What the mechanisms cost on one thread in f32: time against length, a decoding step, state, and where softmax is overtaken.
 //!
-//! `cargo run --release -p esscher-zoo --example cost [NAME ...]`: all mechanisms, or those named; widths are 64.
+//! `cargo run --release -p esscher-zoo --features bench --example cost [NAME ...]`: all mechanisms, or those named; widths are 64.
 
 use esscher_zoo::agreement::{Drawn, Gates};
 use esscher_zoo::catalogue::{Cost, Entry, Sizes, catalogue, find};

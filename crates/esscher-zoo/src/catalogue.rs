@@ -5,6 +5,7 @@ use crate::error::{Error, Result};
 use crate::feature_maps::{Elu, Hedgehog, Identity, Performer, Relu, T2r, Taylor};
 use crate::gated_linear_attention::GatedLinearAttention;
 use crate::inline::{Inline, Kernel};
+use crate::large_prompt::{Fate, LargePrompt};
 use crate::linear_attention::{LinearAttention, Normaliser};
 use crate::luna::Luna;
 use crate::mechanism::{Mechanism, Order};
@@ -80,28 +81,6 @@ impl Cost {
     }
 }
 
-/// What happens to the output as a prompt of i.i.d. tokens grows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fate {
-    /// It tends to a number that depends on the law of the tokens and the query.
-    Limit,
-    /// It keeps varying with the last tokens; its law settles.
-    StationaryLaw,
-    /// It grows in proportion to the length.
-    Grows,
-}
-
-impl Fate {
-    /// As lists print it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Fate::Limit => "limit",
-            Fate::StationaryLaw => "stationary law",
-            Fate::Grows => "grows",
-        }
-    }
-}
-
 /// What a mechanism claims, each claim tested for every entry.
 #[derive(Debug, Clone, Copy)]
 pub struct Claims {
@@ -137,7 +116,7 @@ pub struct Entry {
     /// What it claims.
     pub claims: Claims,
     /// Makes one, with the options of the paper.
-    pub build: fn(Sizes) -> Box<dyn Mechanism>,
+    pub build: fn(Sizes) -> Box<dyn LargePrompt>,
 }
 
 /// A stack of layers of different mechanisms.
@@ -202,7 +181,8 @@ pub fn layers_of(name: &str, sizes: Sizes, count: usize) -> Result<Vec<Arc<dyn M
     if let Some(hybrid) = HYBRIDS.iter().find(|hybrid| hybrid.name == name) {
         return Ok((hybrid.layers)(sizes, count));
     }
-    let one: Arc<dyn Mechanism> = (find(name)?.build)(sizes).into();
+    let one: Box<dyn Mechanism> = (find(name)?.build)(sizes);
+    let one: Arc<dyn Mechanism> = one.into();
     Ok(vec![one; count])
 }
 
@@ -331,7 +311,7 @@ const CATALOGUE: &[Entry] = &[
             cost: Cost::Quadratic,
             fate: Fate::Limit,
             dynamical_system: false,
-            recalls: true,
+            recalls: false,
         },
         build: |sizes| {
             Box::new(Rotated {
@@ -377,7 +357,7 @@ const CATALOGUE: &[Entry] = &[
             cost: Cost::Linear,
             fate: Fate::Limit,
             dynamical_system: true,
-            recalls: true,
+            recalls: false,
         },
         build: |sizes| Box::new(linear(sizes, Elu { width: sizes.key }, Normaliser::Sum, Order::Causal)),
     },
@@ -430,7 +410,7 @@ const CATALOGUE: &[Entry] = &[
             cost: Cost::Linear,
             fate: Fate::Limit,
             dynamical_system: false,
-            recalls: true,
+            recalls: false,
         },
         build: |sizes| Box::new(linear(sizes, Elu { width: sizes.key }, Normaliser::Sum, Order::Whole)),
     },
@@ -450,7 +430,7 @@ const CATALOGUE: &[Entry] = &[
             cost: Cost::Linear,
             fate: Fate::Limit,
             dynamical_system: true,
-            recalls: true,
+            recalls: false,
         },
         build: |sizes| Box::new(linear(sizes, Taylor::new(sizes.key, 2), Normaliser::Sum, Order::Causal)),
     },
@@ -470,7 +450,7 @@ const CATALOGUE: &[Entry] = &[
             cost: Cost::Linear,
             fate: Fate::Limit,
             dynamical_system: true,
-            recalls: true,
+            recalls: false,
         },
         build: |sizes| {
             Box::new(linear(
@@ -497,7 +477,7 @@ const CATALOGUE: &[Entry] = &[
             cost: Cost::Linear,
             fate: Fate::Limit,
             dynamical_system: true,
-            recalls: true,
+            recalls: false,
         },
         build: |sizes| Box::new(linear(sizes, Hedgehog { width: sizes.key }, Normaliser::Sum, Order::Causal)),
     },
@@ -514,7 +494,7 @@ const CATALOGUE: &[Entry] = &[
             cost: Cost::Linear,
             fate: Fate::Limit,
             dynamical_system: true,
-            recalls: true,
+            recalls: false,
         },
         build: |sizes| {
             Box::new(linear(
@@ -541,7 +521,7 @@ const CATALOGUE: &[Entry] = &[
             cost: Cost::Linear,
             fate: Fate::Limit,
             dynamical_system: true,
-            recalls: true,
+            recalls: false,
         },
         build: |sizes| Box::new(luna(sizes)),
     },
@@ -561,7 +541,7 @@ const CATALOGUE: &[Entry] = &[
             cost: Cost::Linear,
             fate: Fate::Limit,
             dynamical_system: false,
-            recalls: true,
+            recalls: false,
         },
         build: |sizes| Box::new(inline(sizes, Order::Whole)),
     },
@@ -581,7 +561,7 @@ const CATALOGUE: &[Entry] = &[
             cost: Cost::Linear,
             fate: Fate::Limit,
             dynamical_system: true,
-            recalls: true,
+            recalls: false,
         },
         build: |sizes| Box::new(inline(sizes, Order::Causal)),
     },
@@ -598,7 +578,7 @@ const CATALOGUE: &[Entry] = &[
             cost: Cost::Linear,
             fate: Fate::Grows,
             dynamical_system: true,
-            recalls: true,
+            recalls: false,
         },
         build: |sizes| {
             Box::new(NormalizedAttention {
@@ -638,7 +618,7 @@ const CATALOGUE: &[Entry] = &[
             cost: Cost::Linear,
             fate: Fate::StationaryLaw,
             dynamical_system: true,
-            recalls: true,
+            recalls: false,
         },
         build: |sizes| {
             Box::new(Rotated { inner: gated(sizes), rotation: Rotation::Fixed { base: 10_000.0 } })
@@ -660,7 +640,7 @@ const CATALOGUE: &[Entry] = &[
             cost: Cost::Linear,
             fate: Fate::StationaryLaw,
             dynamical_system: true,
-            recalls: true,
+            recalls: false,
         },
         build: |sizes| {
             Box::new(Rotated {
@@ -684,7 +664,7 @@ const CATALOGUE: &[Entry] = &[
             cost: Cost::Linear,
             fate: Fate::StationaryLaw,
             dynamical_system: false,
-            recalls: true,
+            recalls: false,
         },
         build: |sizes| {
             Box::new(MetaLinearAttention {
@@ -744,7 +724,7 @@ const CATALOGUE: &[Entry] = &[
             cost: Cost::Linear,
             fate: Fate::StationaryLaw,
             dynamical_system: true,
-            recalls: true,
+            recalls: false,
         },
         build: |sizes| Box::new(StateSpaceDuality { key_width: sizes.key, value_width: sizes.value }),
     },
@@ -761,7 +741,7 @@ const CATALOGUE: &[Entry] = &[
             cost: Cost::Linear,
             fate: Fate::StationaryLaw,
             dynamical_system: true,
-            recalls: true,
+            recalls: false,
         },
         build: |sizes| Box::new(S6 { width: sizes.value, expansion: sizes.key }),
     },
@@ -778,7 +758,7 @@ const CATALOGUE: &[Entry] = &[
             cost: Cost::Linear,
             fate: Fate::StationaryLaw,
             dynamical_system: true,
-            recalls: true,
+            recalls: false,
         },
         build: |sizes| Box::new(S4 { width: sizes.value, pairs: sizes.key }),
     },
@@ -795,7 +775,7 @@ const CATALOGUE: &[Entry] = &[
             cost: Cost::Linear,
             fate: Fate::StationaryLaw,
             dynamical_system: true,
-            recalls: true,
+            recalls: false,
         },
         build: |sizes| Box::new(RgLru { width: sizes.value }),
     },
@@ -812,7 +792,7 @@ const CATALOGUE: &[Entry] = &[
             cost: Cost::Linear,
             fate: Fate::StationaryLaw,
             dynamical_system: true,
-            recalls: true,
+            recalls: false,
         },
         build: |sizes| Box::new(QuasiLstm { width: sizes.value, forget: Forget::Sigmoid }),
     },
@@ -829,7 +809,7 @@ const CATALOGUE: &[Entry] = &[
             cost: Cost::Linear,
             fate: Fate::StationaryLaw,
             dynamical_system: true,
-            recalls: true,
+            recalls: false,
         },
         build: |sizes| Box::new(QuasiLstm { width: sizes.value, forget: Forget::Reversed }),
     },

@@ -455,37 +455,3 @@ fn pairs_of(size: usize, block: usize) -> impl Iterator<Item = Pair> {
         to: (from + 2 * block).min(size),
     })
 }
-
-/// The product of two vectors.
-pub(crate) fn dot<T: Number>(left: &[T], right: &[T]) -> T {
-    // Eight sums at once, which the compiler keeps in vector registers.
-    let mut sums = [T::zero(); 8];
-    let (lefts, rights) = (left.chunks_exact(8), right.chunks_exact(8));
-    let rest = lefts.remainder().iter().zip(rights.remainder()).fold(T::zero(), |sum, (&x, &y)| sum + x * y);
-    for (x, y) in lefts.zip(rights) {
-        for lane in 0..8 {
-            sums[lane] += x[lane] * y[lane];
-        }
-    }
-    sums.into_iter().fold(rest, |total, sum| total + sum)
-}
-
-pub(crate) fn add<T: Real>(to: &mut [T], from: &[T]) {
-    to.iter_mut().zip(from).for_each(|(x, &y)| *x += y);
-}
-
-pub(crate) fn add_scaled<T: Real>(to: &mut [T], factor: T, from: &[T]) {
-    to.iter_mut().zip(from).for_each(|(x, &y)| *x += factor * y);
-}
-
-fn add_product_of<T: Real>(to: &mut [T], left: &[T], right: &[T]) {
-    to.iter_mut().zip(left).zip(right).for_each(|((x, &y), &z)| *x += y * z);
-}
-
-pub(crate) fn multiply<T: Real>(to: &mut [T], by: &[T]) {
-    to.iter_mut().zip(by).for_each(|(x, &y)| *x *= y);
-}
-
-pub(crate) fn multiply_into<T: Real>(to: &mut [T], left: &[T], right: &[T]) {
-    to.iter_mut().zip(left).zip(right).for_each(|((x, &y), &z)| *x = y * z);
-}

@@ -50,6 +50,15 @@ pub enum Fate {
 }
 
 impl Fate {
+    /// As lists print it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Fate::Limit => "limit",
+            Fate::StationaryLaw => "stationary law",
+            Fate::Grows => "grows",
+        }
+    }
+
     /// What has the limit: the output, or the output per token.
     pub fn reading(self) -> Reading {
         match self {

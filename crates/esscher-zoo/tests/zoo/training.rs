@@ -1,6 +1,6 @@
 //! Trained models: losses fall, all ways of running them agree, and the same seed gives the same bits.
 
-use esscher_zoo::catalogue::{Sizes, catalogue};
+use esscher_zoo::catalogue::{Sizes, catalogue, layers_of};
 use esscher_zoo::gated_linear_attention::GatedLinearAttention;
 use esscher_zoo::mechanism::{Mechanism, Order};
 use esscher_zoo::softmax::{Reach, Softmax};
@@ -94,7 +94,7 @@ fn every_mechanism_learns_and_streams() {
     let schedule = Schedule { steps: 40, batch: 16, learning_rate: 1e-2, warm_up: 5, ..Schedule::default() };
     for entry in catalogue().iter().filter(|entry| entry.claims.order == Order::Causal) {
         let layer = LayerSpecification {
-            mechanism: (entry.build)(Sizes::new(4, 4).unwrap()).into(),
+            mechanism: layers_of(entry.name, Sizes::new(4, 4).unwrap(), 1).unwrap().remove(0),
             convolution: Some(2),
             norm: Some(Normalisation::RootMeanSquare),
             gate: true,

@@ -1,9 +1,7 @@
 //! Memories that decay, are normalised or are corrected: all forms agree, and what their definitions promise holds.
 
-mod common;
-
-use common::check_all;
-use esscher_zoo::agreement::{Drawn, Gates, SINGLE, relative_difference};
+use crate::common::check_all;
+use esscher_zoo::agreement::{Drawn, Gates, relative_difference};
 use esscher_zoo::delta_rule::DeltaRule;
 use esscher_zoo::mechanism::{Chunked, Definition, Given, Gradient, Mechanism, stream};
 use esscher_zoo::metala::static_approximation::{keys_for_fixed_decay, log_decays_for};
@@ -182,7 +180,7 @@ fn long_sequences_stay_accurate_in_single_precision() {
             drawn.with(0, length, |given| mechanism.forward(given, &mut rounded, &mut outputs));
             let outputs: Vec<f64> = outputs.into_iter().map(f64::from).collect();
             let difference = relative_difference(&outputs, &expected, 0.0);
-            assert!(difference <= SINGLE, "{mechanism:?}, {gates:?} gates: {difference:e}");
+            assert!(difference <= 2e-4, "{mechanism:?}, {gates:?} gates: {difference:e}");
         }
     }
 }

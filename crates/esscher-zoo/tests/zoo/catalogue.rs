@@ -1,8 +1,6 @@
 //! Every claim of the catalogue, tested for every entry.
 
-mod common;
-
-use common::check_all;
+use crate::common::check_all;
 use esscher_zoo::Number;
 use esscher_zoo::agreement::{Drawn, Gates, relative_difference};
 use esscher_zoo::catalogue::{Cost, Entry, Sizes, catalogue};
@@ -31,7 +29,7 @@ fn all_forms_of_all_mechanisms_agree() {
 fn names_are_unique_and_papers_are_cited() {
     let names: HashSet<&str> = catalogue().iter().map(|entry| entry.name).collect();
     assert_eq!(names.len(), catalogue().len());
-    let references = include_str!("../../../docs/references.bib");
+    let references = include_str!("../../../../docs/references.bib");
     for entry in catalogue() {
         assert!(references.contains(&format!("{{{},", entry.key)), "{} is not in the references", entry.key);
     }
@@ -146,6 +144,15 @@ fn a_step_costs_the_same_after_any_length_where_the_cost_is_linear() {
             Cost::Quadratic => assert!(late as f64 > 1.8 * early as f64, "{}: {early}, {late}", entry.name),
         }
     });
+}
+
+#[test]
+fn fates_are_those_that_large_prompts_show() {
+    // That a mechanism's fate is what happens is tested by simulation in `large_prompts`.
+    for entry in catalogue() {
+        let mechanism = (entry.build)(Sizes::new(3, 3).unwrap());
+        assert_eq!(mechanism.fate(), entry.claims.fate, "{}", entry.name);
+    }
 }
 
 #[test]

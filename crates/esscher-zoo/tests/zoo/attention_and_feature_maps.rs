@@ -1,8 +1,6 @@
 //! Softmax attention, linear attention with its feature maps, LUNA and InLine agree in all of their forms.
 
-mod common;
-
-use common::check_all;
+use crate::common::check_all;
 use esscher_core::numerics::Stream;
 use esscher_zoo::Number;
 use esscher_zoo::agreement::{Drawn, Gates, check_agreement, relative_difference};

@@ -1,8 +1,6 @@
 //! Diagonal recurrences, time-invariant systems and rotations: every form agrees, and the identities that relate them hold.
 
-mod common;
-
-use common::check_all;
+use crate::common::check_all;
 use esscher_core::numerics::Stream;
 use esscher_zoo::Number;
 use esscher_zoo::agreement::{Drawn, Gates, relative_difference};
