@@ -1,8 +1,8 @@
 """Chunked gated linear attention, forward and backward in f32 on one thread: Esscher against PyTorch, as ratios.
 
-Two PyTorch versions, both batched over sequences, heads and chunks, with the state carried from chunk to chunk:
-`stable` keeps every exponent at or below zero as Esscher does (blocks of 16 in chunks of 64, their own pairs written out);
-`quotient` divides keys by decayed products, which is faster and overflows for strong gates. The best chunk size of each counts.
+Two PyTorch versions, both batched over sequences, heads and chunks, with the state carried from chunk to chunk. `stable`
+keeps every exponent at or below zero as Esscher does (blocks of 16 in chunks of 64, their own pairs written out).
+`quotient` divides keys by decayed products, which is faster and overflows for strong gates. The best chunk size counts.
 """
 
 import subprocess
@@ -15,12 +15,13 @@ torch.set_num_threads(1)
 
 
 def chunks_of(x, chunk):
+    """Cut the length into chunks."""
     batch, heads, length, width = x.shape
     return x.view(batch, heads, length // chunk, chunk, width)
 
 
 def carry(query, key, value, log_decay, chunk):
-    """What all versions share: contributions of earlier chunks, by a loop over chunks."""
+    """Contributions of earlier chunks, by a loop over chunks: what all versions share."""
     sums = log_decay.cumsum(-2)
     total = sums[..., -1:, :]
     decayed_query = query * sums.exp()
@@ -35,6 +36,7 @@ def carry(query, key, value, log_decay, chunk):
 
 
 def quotient(query, key, value, log_decay, chunk):
+    """Divide by decayed products."""
     query, key, value, log_decay = (chunks_of(x, chunk) for x in (query, key, value, log_decay))
     sums, carried = carry(query, key, value, log_decay, chunk)
     weights = ((query * sums.exp()) @ (key * (-sums).exp()).transpose(-1, -2)).tril()
@@ -42,6 +44,7 @@ def quotient(query, key, value, log_decay, chunk):
 
 
 def stable(query, key, value, log_decay, chunk, block=16):
+    """Keep every exponent at or below zero."""
     query, key, value, log_decay = (chunks_of(x, chunk) for x in (query, key, value, log_decay))
     sums, carried = carry(query, key, value, log_decay, chunk)
     rows = []
@@ -61,6 +64,7 @@ def stable(query, key, value, log_decay, chunk, block=16):
 
 
 def seconds(version, batch, length, heads, keys, values, chunk):
+    """Time one version, the best of five."""
     shape = (batch, heads, length)
     query, key = (torch.randn(*shape, keys, requires_grad=True) for _ in range(2))
     value = torch.randn(*shape, values, requires_grad=True)
@@ -92,6 +96,7 @@ def agree():
 
 
 def main():
+    """Print the table."""
     agree()
     print("batch length heads keys values | Esscher s | PyTorch stable, quotient: times over Esscher's")
     for sizes in [(4, 1024, 4, 32, 32), (2, 2048, 4, 64, 64), (1, 8192, 2, 64, 64), (1, 2048, 2, 128, 128)]:

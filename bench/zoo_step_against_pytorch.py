@@ -9,7 +9,7 @@ import tempfile
 import time
 
 import torch
-import torch.nn.functional as F
+from torch.nn import functional
 
 torch.set_num_threads(1)
 VOCABULARY, LENGTH, BATCH, WIDTH, HEADS, LAYERS = 512, 128, 32, 64, 2, 2
@@ -40,12 +40,14 @@ def read_weights(path: str) -> dict[str, torch.Tensor]:
 
 
 def heads_of(x: torch.Tensor) -> torch.Tensor:
+    """Split the last axis into heads."""
     return x.view(BATCH, LENGTH, HEADS, -1).transpose(1, 2)
 
 
 def softmax_mixer(w: dict[str, torch.Tensor], name: str, x: torch.Tensor) -> torch.Tensor:
+    """Causal softmax attention by PyTorch's fused kernel."""
     q, k, v = (heads_of(x @ w[f"{name}.ports.{port}"]) for port in ("query", "key", "value"))
-    mixed = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+    mixed = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
     return mixed.transpose(1, 2).reshape(BATCH, LENGTH, -1) @ w[f"{name}.output"]
 
 
@@ -56,24 +58,25 @@ def gla_mixer(w: dict[str, torch.Tensor], name: str, x: torch.Tensor) -> torch.T
     """The parallel form (Q ⊙ A)(K / A)ᵀ: overflows with strong decays, and is the fastest that eager PyTorch can do."""
     q, k, v = (heads_of(x @ w[f"{name}.ports.{port}"]) for port in ("query", "key", "value"))
     logits = torch.addmm(w[f"{name}.ports.log_decay.bias"], x.view(-1, WIDTH), w[f"{name}.ports.log_decay"])
-    decay = heads_of(F.logsigmoid(logits) / 16).cumsum(2)
+    decay = heads_of(functional.logsigmoid(logits) / 16).cumsum(2)
     weights = (q * decay.exp()) @ (k * (-decay).exp()).transpose(2, 3) * MASK
     mixed = (weights @ v) / math.sqrt(q.shape[-1])
-    mixed = F.rms_norm(mixed, mixed.shape[-1:], eps=1e-6).transpose(1, 2).reshape(BATCH, LENGTH, -1)
-    mixed = mixed * w[f"{name}.head_norm"] * F.silu(x @ w[f"{name}.gate"])
+    mixed = functional.rms_norm(mixed, mixed.shape[-1:], eps=1e-6).transpose(1, 2).reshape(BATCH, LENGTH, -1)
+    mixed = mixed * w[f"{name}.head_norm"] * functional.silu(x @ w[f"{name}.gate"])
     return mixed @ w[f"{name}.output"]
 
 
 def loss_of(w: dict[str, torch.Tensor], mixer, tokens: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-    x = F.embedding(tokens, w["embedding"])
+    """Mean cross-entropy of the model."""
+    x = functional.embedding(tokens, w["embedding"])
     for layer in range(LAYERS):
         name = f"layers.{layer}"
-        x = x + mixer(w, name, F.rms_norm(x, (WIDTH,), w[f"{name}.norm"], eps=1e-6))
-        seen = F.rms_norm(x, (WIDTH,), w[f"{name}.mlp.norm"], eps=1e-6)
-        inside = (seen @ w[f"{name}.mlp.up"]) * F.silu(seen @ w[f"{name}.mlp.gate"])
+        x = x + mixer(w, name, functional.rms_norm(x, (WIDTH,), w[f"{name}.norm"], eps=1e-6))
+        seen = functional.rms_norm(x, (WIDTH,), w[f"{name}.mlp.norm"], eps=1e-6)
+        inside = (seen @ w[f"{name}.mlp.up"]) * functional.silu(seen @ w[f"{name}.mlp.gate"])
         x = x + inside @ w[f"{name}.mlp.down"]
-    x = F.rms_norm(x, (WIDTH,), w["norm"], eps=1e-6)
-    return F.cross_entropy((x @ w["embedding"].T).view(-1, VOCABULARY), labels.view(-1))
+    x = functional.rms_norm(x, (WIDTH,), w["norm"], eps=1e-6)
+    return functional.cross_entropy((x @ w["embedding"].T).view(-1, VOCABULARY), labels.view(-1))
 
 
 def pytorch(path: str, mixer) -> tuple[list[float], float]:
@@ -110,8 +113,13 @@ for name, mixer in (("softmax", softmax_mixer), ("gla", gla_mixer)):
         if numbers["seconds"] < ours:
             ours, profile = numbers["seconds"], [value for key, value in lines if key == "part"]
         theirs = min(theirs, seconds)
-    print(f"{name}: losses of four steps, Esscher {[numbers[f'loss{i}'] for i in range(4)]}, "
-          f"PyTorch {[round(x, 6) for x in losses]}")
-    print(f"{name}: a step takes {1e3 * ours:.2f} ms in Esscher, {1e3 * theirs:.2f} ms in PyTorch eager; ratio {ours / theirs:.2f}")
+    print(
+        f"{name}: losses of four steps, Esscher {[numbers[f'loss{i}'] for i in range(4)]}, "
+        f"PyTorch {[round(x, 6) for x in losses]}"
+    )
+    print(
+        f"{name}: a step takes {1e3 * ours:.2f} ms in Esscher, {1e3 * theirs:.2f} ms in PyTorch eager; "
+        f"ratio {ours / theirs:.2f}"
+    )
     for line in profile:
         print("   ", line)
