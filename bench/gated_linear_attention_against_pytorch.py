@@ -1,6 +1,6 @@
 """Chunked gated linear attention, forward and backward in f32 on one thread: Esscher against PyTorch, as ratios.
 
-Two PyTorch versions, both batched over sequences, heads and chunks, with the state carried from chunk to chunk. `stable`
+Two PyTorch versions, batched over sequences, heads and chunks, with the state carried from chunk to chunk. `stable`
 keeps every exponent at or below zero as Esscher does (blocks of 16 in chunks of 64, their own pairs written out).
 `quotient` divides keys by decayed products, which is faster and overflows for strong gates. The best chunk size counts.
 """

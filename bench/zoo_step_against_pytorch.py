@@ -55,7 +55,7 @@ MASK = torch.ones(LENGTH, LENGTH).tril()
 
 
 def gla_mixer(w: dict[str, torch.Tensor], name: str, x: torch.Tensor) -> torch.Tensor:
-    """Gated linear attention as (Q ⊙ A)(K / A)ᵀ: overflows with strong decays, the fastest that eager PyTorch can do."""
+    """Gated linear attention as (Q ⊙ A)(K / A)ᵀ: overflows with strong decays, but fastest in eager PyTorch."""
     q, k, v = (heads_of(x @ w[f"{name}.ports.{port}"]) for port in ("query", "key", "value"))
     logits = torch.addmm(w[f"{name}.ports.log_decay.bias"], x.view(-1, WIDTH), w[f"{name}.ports.log_decay"])
     decay = heads_of(functional.logsigmoid(logits) / 16).cumsum(2)
