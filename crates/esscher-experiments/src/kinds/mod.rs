@@ -6,6 +6,8 @@ mod authors;
 pub(crate) mod columns;
 pub(crate) mod concentration;
 mod horizon;
+#[cfg(feature = "zoo")]
+mod large_prompts;
 mod layers;
 pub(crate) mod linearity;
 pub(crate) mod path;
@@ -87,6 +89,8 @@ pub fn kinds() -> &'static [Kind] {
         horizon::KIND,
         authors::KIND,
         layers::KIND,
+        #[cfg(feature = "zoo")]
+        large_prompts::KIND,
         #[cfg(feature = "training")]
         recall::KIND,
     ]

@@ -1,6 +1,6 @@
 //! Trained models: losses fall, all ways of running them agree, and the same seed gives the same bits.
 
-use esscher_zoo::catalogue::{Sizes, catalogue, layers_of};
+use esscher_zoo::catalogue::{Sizes, catalogue, hybrids, layers_of, names};
 use esscher_zoo::gated_linear_attention::GatedLinearAttention;
 use esscher_zoo::mechanism::{Mechanism, Order};
 use esscher_zoo::softmax::{Reach, Softmax};
@@ -8,7 +8,7 @@ use esscher_zoo::tasks::recall::{Filler, Recall};
 use esscher_zoo::tasks::{Batch, Segment, Task};
 use esscher_zoo::training::{
     Continue, Ended, LayerSpecification, Mlp, Model, ModelSpecification, Normalisation, Options, Schedule,
-    Streaming, Trained, evaluate, train, train_from,
+    Streaming, Trained, Trial, evaluate, train, train_from,
 };
 use std::sync::Arc;
 
@@ -216,4 +216,45 @@ fn a_hopeless_learning_rate_ends_as_diverged_or_finishes_with_finite_weights() {
     let wild = Schedule { learning_rate: 1e30, clip: 1e30, ..schedule(10) };
     let trained = train(specification(), &task(), &wild, 3, &mut |_| Continue::Yes).unwrap();
     assert_eq!(trained.ended, Ended::Diverged);
+}
+
+/// A small trial of any name of the catalogue.
+fn trial(name: &str, schedule: Schedule) -> Trial {
+    Trial { name: name.to_string(), width: 64, heads: 2, layers: 1, convolution: Some(4), schedule, seed: 1 }
+}
+
+/// On short sequences every mechanism and hybrid learns at least which tokens are values: of 32 tokens two are in question,
+/// so that the loss falls from ln 32 towards ln 2 even without any association. Asked: to less than 0.7 of the first.
+#[test]
+fn every_mechanism_trains() {
+    let task = Recall::new(32, 16, 2, Filler::Zero).unwrap();
+    let schedule = Schedule { steps: 60, batch: 16, learning_rate: 1e-2, warm_up: 5, ..Schedule::default() };
+    for name in names() {
+        let small = Trial { width: 16, heads: 2, ..trial(name, schedule) };
+        let trained = small.run(&task, &mut |_| Continue::Yes).unwrap();
+        let test = evaluate(&trained.model, &task, 1, 200).unwrap();
+        assert!(test.loss < 0.7 * trained.first_loss, "{name}: {} after {}", test.loss, trained.first_loss);
+    }
+}
+
+/// The budget of docs/mechanisms.md: 1000 steps of 64 examples, length 64, 4 pairs, 128 tokens. The short form trains the
+/// quickest; the long form every entry that claims to recall.
+#[test]
+fn mechanisms_that_claim_it_recall() {
+    let task = Recall::new(128, 64, 4, Filler::Zero).unwrap();
+    let schedule = Schedule { steps: 1000, learning_rate: 3e-3, ..Schedule::default() };
+    let long = std::env::var_os("ESSCHER_LONG_TESTS").is_some();
+    let claims = catalogue().iter().map(|entry| (entry.name, entry.claims.recalls));
+    let claims = claims.chain(hybrids().iter().map(|hybrid| (hybrid.name, hybrid.recalls)));
+    for (name, _) in claims.filter(|(name, recalls)| *recalls && (long || *name == "delta-rule")) {
+        let mut recent = [0.0; 10];
+        let trained = trial(name, schedule)
+            .run(&task, &mut |progress| {
+                recent[progress.step % 10] = progress.accuracy;
+                if recent.iter().sum::<f64>() >= 9.7 { Continue::No } else { Continue::Yes }
+            })
+            .unwrap();
+        let test = evaluate(&trained.model, &task, 1, 1000).unwrap();
+        assert!(test.accuracy > 0.9, "{name}: {} after {} steps", test.accuracy, trained.steps);
+    }
 }
