@@ -12,7 +12,7 @@ use esscher_zoo::batch::{self, Form, Layout, Passed};
 use esscher_zoo::catalogue::{self, Entry, Sizes};
 use esscher_zoo::diagnostics::attention_matrix;
 use esscher_zoo::dynamical_system::{SystemStep, Transition, simulate};
-use esscher_zoo::mechanism::{Definition, Given, In, Meaning, Mechanism, Order, Signature, State};
+use esscher_zoo::mechanism::{Definition, Given, In, Meaning, Mechanism, Order, Parameter, Signature, State};
 use esscher_zoo::{Error, Real};
 use numpy::{Element, PyArray1, PyArrayDyn, PyArrayMethods, PyReadonlyArrayDyn, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyMemoryError, PyTypeError, PyValueError};
@@ -22,6 +22,9 @@ use std::sync::Arc;
 
 /// A dynamical system of more numbers (two gigabytes) is refused.
 const LARGEST_SYSTEM: usize = 1 << 28;
+
+/// Numbers of all parameters that are drawn at most.
+const MOST_PARAMETERS: usize = 1 << 30;
 
 /// A state as Python has it: the tokens seen, and the numbers of every head.
 type PyState<'py> = (usize, Bound<'py, PyAny>);
@@ -333,10 +336,22 @@ impl PyMechanism {
         heads: usize,
     ) -> PyResult<Vec<Bound<'py, PyArray1<f64>>>> {
         let seed = numbers::seed(seed)?;
+        let copies = |parameter: &Parameter| if parameter.shared { 1 } else { heads };
+        let numbers = self.of.signature.parameters.iter().map(|one| one.size.checked_mul(copies(one)));
+        let numbers = numbers
+            .collect::<Option<Vec<_>>>()
+            .map(|sizes| sizes.iter().fold(0usize, |a, b| a.saturating_add(*b)));
+        if numbers
+            .is_none_or(|all| Vec::<f64>::new().try_reserve_exact(all).is_err() || all > MOST_PARAMETERS)
+        {
+            return Err(PyMemoryError::new_err(format!(
+                "parameters of {heads} heads are more than there is memory for: use fewer heads"
+            )));
+        }
         let parameters = self.of.signature.parameters.iter().enumerate();
         Ok(parameters
             .map(|(index, parameter)| {
-                let copies = if parameter.shared { 1 } else { heads };
+                let copies = copies(parameter);
                 let of_head = |head| parameter.start(&mut RandomStream::new(seed, index as u32, head as u32));
                 arrays::vector(py, (0..copies).flat_map(of_head).collect())
             })

@@ -164,7 +164,7 @@ pub fn find(name: &str) -> Result<&'static Entry> {
     CATALOGUE.iter().find(|entry| entry.name == name).ok_or_else(|| Error::Unknown {
         what: "mechanism",
         name: name.to_string(),
-        known: names().collect::<Vec<_>>().join(", "),
+        known: CATALOGUE.iter().map(|entry| entry.name).collect::<Vec<_>>().join(", "),
     })
 }
 
@@ -380,7 +380,7 @@ const CATALOGUE: &[Entry] = &[
     },
     Entry {
         name: "linear-identity",
-        summary: "Linear attention without features, (1/t) Σ (q·k) v: the linear attention of the large-prompt theory.",
+        summary: "Linear attention without features, (1/t) Σ (q·k/√d_k) v: the linear attention of the large-prompt theory.",
         year: 2020,
         paper: "Katharopoulos et al., arXiv 2006.16236",
         key: "katharopoulos2020",
@@ -466,7 +466,7 @@ const CATALOGUE: &[Entry] = &[
         summary: "Linear attention with learned softmax features.",
         year: 2024,
         paper: "Zhang et al., arXiv 2402.04347",
-        key: "zhang2024",
+        key: "zhang2024hedgehog",
         claims: Claims {
             order: Order::Causal,
             normalised: true,
@@ -750,7 +750,7 @@ const CATALOGUE: &[Entry] = &[
         summary: "A time-invariant diagonal state space (S4D-Lin).",
         year: 2022,
         paper: "Gu et al., arXiv 2206.11893",
-        key: "gu2022",
+        key: "gu2022diagonal",
         claims: Claims {
             order: Order::Causal,
             normalised: false,

@@ -286,6 +286,12 @@ pub trait Mechanism:
         Order::Causal
     }
 
+    /// Between which numbers the bias of a port starts, evenly over its channels, where a layer makes the port; none: as its
+    /// meaning says. Forget gates start open.
+    fn initial_biases(&self, _port: &Port) -> Option<(f64, f64)> {
+        None
+    }
+
     /// The mechanism as a linear dynamical system, where it is one.
     fn dynamical_system(&self) -> Option<&dyn DynamicalSystem> {
         None

@@ -62,6 +62,7 @@ fn read(section: &mut Section, seed: u64, _: InstructionSet) -> Result<Box<dyn P
     let entries = section.choices("mechanisms", &known, None)?;
     let tokens = reading::law(section, "tokens")?;
     let dimension = tokens.dimension();
+    section.accept("tokens", Sizes::new(dimension, dimension))?;
     let query = section.reals("query", Bounds::Any, dimension..=dimension, None)?;
     let lengths = reading::lengths(section, "lengths")?;
     if let Some(length) = lengths.iter().find(|length| length.get() > LONGEST) {
@@ -196,8 +197,8 @@ fn section(records: &[Record]) -> esscher_report::Section {
     let table = DataTable {
         id: "limits".to_string(),
         caption: "Where outputs go: the limit of the output, of its mean where a stationary law remains, of the output per \
-                  token where it grows; its distance to softmax's limit; κ of the mean squared error c L^{−κ}. Gates are \
-                  constant: decays of 0.9, step sizes of 0.1, fractions and gates of one half."
+                  token where it grows; its distance to softmax's limit; κ of the mean squared error c L^{−κ}. Gates that \
+                  tokens would set are constant: decays 0.9, step sizes 0.1, fractions one half, arguments of gates zero."
             .to_string(),
         columns: columns.map(String::from).to_vec(),
         rows,

@@ -63,6 +63,9 @@ mod quantity {
 /// Points of a training curve.
 const STRETCHES: usize = 40;
 
+/// Logits of one sequence at most, so that a batch of them fits into memory.
+const MOST_LOGITS: usize = 1 << 24;
+
 /// Test sequences that are run token by token.
 const STREAMED: usize = 16;
 
@@ -74,7 +77,14 @@ struct Trials {
     until: f64,
 }
 
-fn read(section: &mut Section, seed: u64, _: InstructionSet) -> Result<Box<dyn Plan>, Mistake> {
+fn read(section: &mut Section, seed: u64, instructions: InstructionSet) -> Result<Box<dyn Plan>, Mistake> {
+    if instructions != InstructionSet::best() {
+        let message = format!(
+            "trainings use this machine's best instructions, {}; found {instructions}",
+            InstructionSet::best()
+        );
+        return Err(section.mistake("kind", message));
+    }
     let known: Vec<(&'static str, &'static str)> = names().map(|name| (name, name)).collect();
     let mechanisms = section.choices("mechanisms", &known, None)?;
     let vocabulary = section.integer("vocabulary", 4..=65_536, Some(128))? as usize;
@@ -83,7 +93,12 @@ fn read(section: &mut Section, seed: u64, _: InstructionSet) -> Result<Box<dyn P
     let fillers = [("zero", Filler::Zero), ("uniform", Filler::Uniform)];
     let filler = section.choice("filler", &fillers, Some("zero"))?;
     let made = Recall::new(vocabulary, length, pairs, filler);
-    let task = section.accept("vocabulary", made)?;
+    let task = accept(section, "vocabulary", made)?;
+    if vocabulary * length > MOST_LOGITS {
+        let message =
+            format!("vocabulary times length is at most {MOST_LOGITS}, found {}", vocabulary * length);
+        return Err(section.mistake("vocabulary", message));
+    }
     let width = section.integer("width", 1..=1024, Some(64))? as usize;
     let heads = section.integer("heads", 1..=64, Some(2))? as usize;
     let layers = section.integer("layers", 1..=32, Some(2))? as usize;
@@ -120,11 +135,26 @@ fn read(section: &mut Section, seed: u64, _: InstructionSet) -> Result<Box<dyn P
                 schedule,
                 seed: seed + number,
             };
-            section.accept("mechanisms", trial.specification(vocabulary))?;
+            accept(section, "mechanisms", trial.specification(vocabulary))?;
             trials.push(trial);
         }
     }
     Ok(Box::new(Trials { task, trials, test_examples, until }))
+}
+
+/// What the zoo refuses, as a mistake at the key that it names.
+fn accept<T>(
+    section: &mut Section,
+    otherwise: &'static str,
+    made: esscher_zoo::Result<T>,
+) -> Result<T, Mistake> {
+    let key = match &made {
+        Err(esscher_zoo::Error::Option { name, .. }) => {
+            ["length", "pairs", "heads", "layers"].into_iter().find(|key| key == name)
+        }
+        _ => None,
+    };
+    section.accept(key.unwrap_or(otherwise), made)
 }
 
 impl Plan for Trials {
@@ -219,10 +249,15 @@ impl Trials {
             ];
             table.push(head.into_iter().chain(number.values()))
         };
-        push(quantity::FIRST_LOSS, None, Measured::sampled(trained.first_loss, 0.0).without_error())?;
+        if trained.first_loss.is_finite() {
+            push(quantity::FIRST_LOSS, None, Measured::sampled(trained.first_loss, 0.0).without_error())?;
+        }
         for stretch in curve {
             push(quantity::LOSS, Some(stretch.last_step), stretch.loss)?;
             push(quantity::ACCURACY, Some(stretch.last_step), stretch.accuracy)?;
+        }
+        if trained.ended == Ended::Diverged {
+            return Ok(table);
         }
         let test = evaluate(&trained.model, &self.task, trial.seed, self.test_examples)?;
         push(quantity::TEST_LOSS, Some(trained.steps), Measured::sampled(test.loss, 0.0).without_error())?;
@@ -242,12 +277,12 @@ impl Trials {
         let Ok(fresh) = Streaming::new(model) else { return Ok(None) };
         let (vocabulary, length) = (self.task.vocabulary(), self.task.length());
         let batch = self.task.batch(seed, Segment::Test, 0, STREAMED);
-        let whole = model.logits(&batch.tokens, length)?;
         let best = |logits: &[f32]| (0..logits.len()).max_by(|&a, &b| logits[a].total_cmp(&logits[b]));
         let (mut same, mut bytes) = (0usize, 0);
-        for (tokens, rows) in batch.tokens.chunks(length).zip(whole.chunks(length * vocabulary)) {
+        for tokens in batch.tokens.chunks(length) {
+            let whole = model.logits(tokens, length)?;
             let mut streaming = fresh.clone();
-            for (&token, row) in tokens.iter().zip(rows.chunks(vocabulary)) {
+            for (&token, row) in tokens.iter().zip(whole.chunks(vocabulary)) {
                 same += usize::from(best(&streaming.step(token)?) == best(row));
             }
             bytes = streaming.bytes();
@@ -281,6 +316,7 @@ impl Trials {
             .iter()
             .map(|&line| {
                 let test = of(line, quantity::TEST_ACCURACY);
+                let ending = records.iter().find(|record| (record.mechanism.as_str(), record.seed) == line);
                 vec![
                     Cell::Text(line.0.to_string()),
                     Cell::Integer(line.1),
@@ -291,7 +327,7 @@ impl Trials {
                     number(line, quantity::STREAMING),
                     number(line, quantity::STATE),
                     number(line, quantity::SIZE),
-                    Cell::Text(test.last().map_or(String::new(), |record| record.ending.clone())),
+                    Cell::Text(ending.map_or(String::new(), |record| record.ending.clone())),
                 ]
             })
             .collect();

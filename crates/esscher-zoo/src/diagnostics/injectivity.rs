@@ -93,7 +93,8 @@ fn rank(matrix: &Mat<f64>) -> Result<usize> {
 
 /// Four keys and four queries of growing length on one ray: the smallest picture of confusion.
 ///
-/// After the figure of key `han2024`. The keys are read off a plot; the queries, and the factor 1/√2 that softmax has here, are ours.
+/// After the figure of key `han2024`. The keys are read off a plot; the queries are fitted to the
+/// weights printed there, which softmax, ReLU features and InLine, with their factors 1/√2, then reproduce to 0.01.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToyFigure {
     /// Keys, a row of two numbers each.
@@ -104,10 +105,10 @@ pub struct ToyFigure {
 
 /// The figure's points.
 pub fn toy_figure() -> ToyFigure {
-    let direction = [0.2, 0.6];
+    let direction = [1.0, 1.717];
     ToyFigure {
         keys: vec![0.6, 1.85, 1.0, 1.0, 1.95, 0.65, 1.8, 0.3],
-        queries: [0.5, 1.0, 1.5, 2.0].iter().flat_map(|size| direction.map(|x| size * x)).collect(),
+        queries: [0.42, 0.70, 0.98, 1.19].iter().flat_map(|size| direction.map(|x| size * x)).collect(),
     }
 }
 

@@ -1,4 +1,4 @@
-//! φ(x)_i = exp(ω_i·y − |y|²/2)/√m with y = d^{−1/4} x and ω_i ~ N(0, I): E φ(q)·φ(k) = exp(q·k/√d) (key `choromanski2021`).
+//! φ(x)_i = exp(ω_i·y − |y|²/2)/√m with y = d^{−1/4} x and ω_i ~ N(0, I): E φ(q)·φ(k) = exp(q·k/√d) (key `choromanski2020`).
 
 use super::{FeatureMap, root_scale};
 use crate::kernels::affine;

@@ -76,6 +76,11 @@ impl Mechanism for MatrixLstm {
         }
     }
 
+    /// The released code starts forget gates between 3 and 6.
+    fn initial_biases(&self, port: &Port) -> Option<(f64, f64)> {
+        (port.name == "forget_gate").then_some((3.0, 6.0))
+    }
+
     fn dynamical_system(&self) -> Option<&dyn DynamicalSystem> {
         Some(self)
     }

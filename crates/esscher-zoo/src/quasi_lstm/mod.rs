@@ -65,6 +65,15 @@ impl Mechanism for QuasiLstm {
         }
     }
 
+    /// Decays start between σ(3) and σ(6), as those of mLSTM; the choice is ours.
+    fn initial_biases(&self, port: &Port) -> Option<(f64, f64)> {
+        let biases = match self.forget {
+            Forget::Sigmoid => (3.0, 6.0),
+            Forget::Reversed => (-3.0, -6.0),
+        };
+        (port.name == "forget").then_some(biases)
+    }
+
     fn dynamical_system(&self) -> Option<&dyn DynamicalSystem> {
         Some(self)
     }

@@ -123,6 +123,10 @@ impl<M: Mechanism> Mechanism for Rotated<M> {
         self.inner.order()
     }
 
+    fn initial_biases(&self, port: &Port) -> Option<(f64, f64)> {
+        self.inner.initial_biases(port)
+    }
+
     fn dynamical_system(&self) -> Option<&dyn DynamicalSystem> {
         // A system whose input is the query or the key would be linear in what is rotated, not in what is given.
         let places = self.places();

@@ -25,6 +25,9 @@ pub const ROTARY_BASE: f64 = 10_000.0;
 /// The part of training at its end in which the window is always the long one.
 pub const SETTLED: f64 = 0.1;
 
+/// The block of the windows' streams: examples and weights of the same seed read others.
+const WINDOW_BLOCK: u32 = 2;
+
 /// Which mixer a layer has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LayerKind {
@@ -96,8 +99,7 @@ impl WindowSchedule {
         if step >= self.settled_from() {
             return self.long;
         }
-        let step = step as u64;
-        let drawn = Stream::new(self.seed, step as u32, (step >> 32) as u32).uniform();
+        let drawn = Stream::new(self.seed, step as u32, WINDOW_BLOCK).uniform();
         if drawn < self.probability { self.short } else { self.long }
     }
 

@@ -45,7 +45,7 @@ impl Recall {
         if !vocabulary.is_multiple_of(2) || vocabulary <= length {
             return refuse("vocabulary", format!("an even number above the length, {length}"), vocabulary);
         }
-        if pairs == 0 || 4 * pairs > length {
+        if pairs == 0 || pairs > length / 4 {
             return refuse("pairs", format!("1 to {}, a quarter of the length", length / 4), pairs);
         }
         Ok(Recall { vocabulary, length, pairs, filler })

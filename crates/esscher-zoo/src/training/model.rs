@@ -84,9 +84,6 @@ const STREAM_BLOCK: u32 = 1;
 /// Rates start log-uniform between these.
 const RATES: (f64, f64) = (1e-3, 1e-1);
 
-/// Forget gates start with biases evenly between these, over the heads.
-const FORGET_BIASES: (f64, f64) = (3.0, 6.0);
-
 impl Model {
     /// A model whose weights start from this seed.
     ///
@@ -343,7 +340,12 @@ impl Maker {
                 let columns = heads * port.width;
                 PortPlan {
                     weight: self.matrix(name(&format!("ports.{}", port.name)), width, columns, 1.0),
-                    bias: self.bias(name(&format!("ports.{}.bias", port.name)), port, heads),
+                    bias: self.bias(
+                        name(&format!("ports.{}.bias", port.name)),
+                        port,
+                        layer.mechanism.initial_biases(port),
+                        heads,
+                    ),
                     activation: Activation::of(port.meaning),
                 }
             })
@@ -381,7 +383,7 @@ impl Maker {
     }
 
     /// Gates have a bias, contents have none.
-    fn bias(&mut self, name: String, port: &Port, heads: usize) -> Option<usize> {
+    fn bias(&mut self, name: String, port: &Port, biases: Option<(f64, f64)>, heads: usize) -> Option<usize> {
         let columns = heads * port.width;
         let value = |stream: &mut Stream, place: usize| match port.meaning {
             Meaning::Rate => {
@@ -390,11 +392,10 @@ impl Maker {
                 // softplus⁻¹(rate).
                 rate.exp_m1().ln()
             }
-            Meaning::Logit if port.name.contains("forget") => {
-                let along = place as f64 / (columns.max(2) - 1) as f64;
-                FORGET_BIASES.0 + (FORGET_BIASES.1 - FORGET_BIASES.0) * along
-            }
-            _ => 0.0,
+            _ => match biases {
+                Some((low, high)) => low + (high - low) * place as f64 / (columns.max(2) - 1) as f64,
+                None => 0.0,
+            },
         };
         match port.meaning {
             Meaning::Content | Meaning::Angle => None,

@@ -113,8 +113,9 @@ pub fn train_from(
     let mut optimiser = AdamW::default();
     let (mut first_loss, mut last_loss) = (f64::NAN, f64::NAN);
     for step in 0..schedule.steps {
-        let first = (step as u64 * schedule.batch as u64)
-            % schedule.examples.map_or(1 << 31, |examples| u64::from(examples).max(1));
+        // Whole batches, so that none reads beyond the examples.
+        let batches = (schedule.examples.unwrap_or(1 << 31) as usize / schedule.batch).max(1);
+        let first = step % batches * schedule.batch;
         let batch = tape.timed(
             "batch",
             |spent: &mut Spent| &mut spent.forward,

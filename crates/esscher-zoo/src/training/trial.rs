@@ -4,12 +4,15 @@ use super::normalisation::Normalisation;
 use super::run::{Continue, Options, Progress, Trained, train_from};
 use super::specification::{LayerSpecification, ModelSpecification};
 use super::{Model, Schedule};
-use crate::catalogue::{Sizes, layers_of};
+use crate::catalogue::{Sizes, hybrids, layers_of};
 use crate::error::{Error, Result};
 use crate::swax::{LayerKind, WindowSchedule, layout};
 use crate::tasks::Task;
 
 /// A model of equal layers: convolution, mechanism, norm per head, output gate; SWAX has its own two layers in turn.
+///
+/// The same around every mechanism, so that mechanisms are compared and not blocks: InLine has no local residual here, angles
+/// of selective rotations are a linear function of the token, mLSTM is gated by SiLU.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trial {
     /// A mechanism or hybrid of the catalogue.
@@ -47,17 +50,39 @@ impl Trial {
                 found: self.heads.to_string(),
             });
         }
+        if self.is_hybrid() && self.layers < 2 {
+            return Err(Error::Option {
+                name: "layers",
+                expected: format!("at least 2, since {} has layers in turn", self.name),
+                found: self.layers.to_string(),
+            });
+        }
         let layers = layers_of(&self.name, self.sizes()?, self.layers)?
             .into_iter()
-            .map(|mechanism| LayerSpecification {
+            .enumerate()
+            .map(|(index, mechanism)| LayerSpecification {
                 mechanism,
                 convolution: self.convolution,
-                norm: Some(Normalisation::RootMeanSquare),
+                norm: Some(self.norm(index)),
                 gate: true,
                 mlp: None,
             })
             .collect();
         Ok(ModelSpecification { vocabulary, width: self.width, heads: self.heads, positions: None, layers })
+    }
+
+    fn is_hybrid(&self) -> bool {
+        hybrids().iter().any(|hybrid| hybrid.name == self.name)
+    }
+
+    /// The norm per head that the papers have: MetaLA's also removes the constant with which its augmentation starts.
+    fn norm(&self, layer: usize) -> Normalisation {
+        let is_mlstm =
+            self.name == "mlstm" || self.is_hybrid() && layout(self.layers)[layer] == LayerKind::Mlstm;
+        match is_mlstm || self.name == "metala" {
+            true => Normalisation::Layer,
+            false => Normalisation::RootMeanSquare,
+        }
     }
 
     fn sizes(&self) -> Result<Sizes> {
@@ -78,7 +103,7 @@ impl Trial {
             let kind = kinds[layer];
             (kind == LayerKind::SlidingWindow).then(|| kind.mechanism(sizes, windows.window_at(step)))
         };
-        if self.name == "swax" {
+        if self.is_hybrid() {
             options.mechanism_at = Some(&draw);
         }
         train_from(model, task, &self.schedule, self.seed, &options, observer)

@@ -161,35 +161,6 @@ fn inline_attention_agrees() {
     }
 }
 
-/// The figure of the InLine paper, with coordinates read off its plot: four keys, and queries on one ray.
-#[test]
-fn queries_on_a_ray_collapse_in_linear_attention_and_stay_apart_in_inline() {
-    let key = [0.6, 1.85, 1.0, 1.0, 1.95, 0.65, 1.8, 0.3];
-    let query: Vec<f64> = (1..=4).flat_map(|length| [0.4, 0.9].map(|x| x * f64::from(length))).collect();
-    let mut value = [0.0; 16];
-    value.iter_mut().step_by(5).for_each(|entry| *entry = 1.0);
-    // With the unit vectors as values, outputs are rows of weights.
-    let given = Given { length: 4, tokens: &[&query, &key, &value], parameters: &[] };
-    let relu = LinearAttention {
-        map: Relu { width: 2 },
-        value_width: 4,
-        normaliser: Normaliser::Sum,
-        order: Order::Whole,
-    };
-    let collapsed = relu.reference(&given).outputs;
-    let inline = Inline { kernel: Kernel::Identity, key_width: 2, value_width: 4, order: Order::Whole }
-        .reference(&given);
-    for row in 1..4 {
-        for c in 0..4 {
-            assert!((collapsed[row * 4 + c] - collapsed[c]).abs() < 1e-14);
-        }
-        assert!(inline.outputs[row * 4] > inline.outputs[(row - 1) * 4] + 0.02);
-    }
-    for row in inline.outputs.chunks_exact(4) {
-        assert!((row.iter().sum::<f64>() - 1.0).abs() < 1e-14);
-    }
-}
-
 fn normals(seed: u64, count: usize) -> Vec<f64> {
     let mut numbers = vec![0.0; count];
     Stream::new(seed, 0, 0).fill_normals(&mut numbers);
@@ -285,60 +256,4 @@ fn taylor_systems_approach_softmax_attention() {
         assert!((3.0..6.0).contains(&largest), "the largest score is {largest}");
         assert!(errors[9].1 < 1e-8, "{errors:?}");
     });
-}
-
-/// Not a check: prints nanoseconds per token. `cargo test --release -- --ignored --nocapture speed`
-#[test]
-#[ignore = "a measurement"]
-fn speed() {
-    let length = 4096;
-    let softmax = |reach| Softmax { key_width: 64, value_width: 64, reach };
-    fn linear<M>(map: M) -> LinearAttention<M> {
-        LinearAttention { map, value_width: 64, normaliser: Normaliser::Sum, order: Order::Causal }
-    }
-    let mechanisms: Vec<Box<dyn Mechanism>> = vec![
-        Box::new(softmax(Reach::Causal)),
-        Box::new(softmax(Reach::Whole)),
-        Box::new(softmax(Reach::Window(256))),
-        Box::new(GatedLinearAttention { key_width: 64, value_width: 64 }),
-        Box::new(linear(Elu { width: 64 })),
-        Box::new(linear(Hedgehog { width: 64 })),
-        Box::new(LinearAttention {
-            map: Taylor::new(16, 2),
-            value_width: 64,
-            normaliser: Normaliser::Sum,
-            order: Order::Causal,
-        }),
-        Box::new(Luna {
-            key_width: 64,
-            value_width: 64,
-            projections: 16,
-            channels: 4,
-            hidden: 64,
-            order: Order::Causal,
-        }),
-        Box::new(Inline { kernel: Kernel::Identity, key_width: 64, value_width: 64, order: Order::Whole }),
-    ];
-    for mechanism in &mechanisms {
-        let mechanism = mechanism.as_ref();
-        let drawn = Drawn::new(mechanism, length, Gates::Moderate, 0);
-        drawn.with::<f32, _>(0, length, |given| {
-            let initial = Definition::<f32>::init(mechanism);
-            let mut outputs = vec![0.0; length * mechanism.signature().output];
-            let slopes = vec![1.0; outputs.len()];
-            let mut best = [f64::INFINITY; 2];
-            for _ in 0..3 {
-                let mut state = initial.clone();
-                let start = Instant::now();
-                let saved = mechanism.forward(given, &mut state, &mut outputs);
-                best[0] = best[0].min(start.elapsed().as_secs_f64());
-                let start = Instant::now();
-                let mut gradient = Gradient::zeros(given);
-                mechanism.backward(given, &initial, &outputs, &saved, &slopes, &state, &mut gradient);
-                best[1] = best[1].min(start.elapsed().as_secs_f64());
-            }
-            let each = best.map(|seconds| 1e9 * seconds / length as f64);
-            println!("{mechanism:?}: {:.0} ns forward, {:.0} ns backward", each[0], each[1]);
-        });
-    }
 }

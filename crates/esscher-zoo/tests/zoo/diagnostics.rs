@@ -71,16 +71,17 @@ fn collinear_queries_are_confused_by_normalised_relu_attention_but_not_by_softma
     let rows = figure.rows(&softmax, &[]).unwrap();
     let told_apart = confusion(&rows, &figure.queries, 2, SAME_ROW).unwrap();
     assert_eq!((told_apart.pairs, told_apart.confused), (6, 0));
-    // Softmax sharpens on the first key as the query grows.
-    assert!((1..4).all(|query| rows.row(query)[0] > rows.row(query - 1)[0] + 0.02), "{rows:?}");
+    // The weights that the figure prints, to its two digits: on the first key for softmax and InLine, all for ReLU.
+    let near = |found: f64, printed: f64| (found - printed).abs() < 0.01;
+    assert!(near(rows.row(0)[0], 0.31) && near(rows.row(3)[0], 0.44), "{rows:?}");
     let rows = figure.rows(&relu(2, 1, Order::Whole), &[]).unwrap();
     let confused = confusion(&rows, &figure.queries, 2, SAME_ROW).unwrap();
     assert_eq!((confused.pairs, confused.confused), (6, 6));
-    assert!((rows.row(0).iter().sum::<f64>() - 1.0).abs() < 1e-12);
+    assert!((0..4).all(|key| near(rows.row(0)[key], [0.32, 0.23, 0.25, 0.19][key])), "{rows:?}");
     let inline = Inline { kernel: Kernel::Identity, key_width: 2, value_width: 1, order: Order::Whole };
     let rows = figure.rows(&inline, &[]).unwrap();
     assert_eq!(confusion(&rows, &figure.queries, 2, SAME_ROW).unwrap().confused, 0);
-    assert!((1..4).all(|query| rows.row(query)[0] > rows.row(query - 1)[0] + 0.02), "{rows:?}");
+    assert!((0..4).all(|query| near(rows.row(query)[0], [0.31, 0.35, 0.39, 0.42][query])), "{rows:?}");
     assert!(rank_condition(&figure.keys, 2).unwrap().holds());
 }
 

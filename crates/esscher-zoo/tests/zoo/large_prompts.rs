@@ -5,6 +5,7 @@
 use esscher_core::measure::{Empirical, Gaussian, Law, Mixture, Rademacher, Sphere};
 use esscher_core::numerics::{Stream, linalg, statistics::Summary};
 use esscher_core::{Accuracy, mat};
+use esscher_zoo::catalogue::{Sizes, find};
 use esscher_zoo::delta_rule::DeltaRule;
 use esscher_zoo::feature_maps::{Elu, FeatureMap, Hedgehog, Identity, Performer, Relu, T2r, Taylor};
 use esscher_zoo::gated_linear_attention::GatedLinearAttention;
@@ -214,6 +215,16 @@ fn every_mechanism_meets_its_fate() {
         (Fate::StationaryLaw, Box::new(metala(Augmentation::SelfAttending))),
         (Fate::StationaryLaw, Box::new(DeltaRule { key_width: 2, value_width: 2 })),
     ];
+    // And those of the catalogue that are not above.
+    let named =
+        ["softmax-selective-rope", "gla-rope", "gla-selective-rope", "linear-elu-whole", "inline-causal"];
+    let mechanisms: Vec<(Fate, Box<dyn LargePrompt>)> = mechanisms
+        .into_iter()
+        .chain(named.map(|name| {
+            let entry = find(name).unwrap();
+            (entry.claims.fate, (entry.build)(Sizes::new(2, 2).unwrap()))
+        }))
+        .collect();
     let setting = quick_setting(gaussian());
     let trials = Trials { lengths: vec![128, 512], trials: 400, seed: 11 };
     let draws = Draws { tokens: 2048, prompts: 32, ..Draws::default() };
