@@ -5,18 +5,16 @@ use esscher_core::numerics::Stream;
 use esscher_zoo::Number;
 use esscher_zoo::agreement::{Drawn, Gates, check_agreement, relative_difference};
 use esscher_zoo::feature_maps::{Elu, FeatureMap, Hedgehog, Identity, LunaMap, Performer, Relu, T2r, Taylor};
-use esscher_zoo::gated_linear_attention::GatedLinearAttention;
 use esscher_zoo::inline::local_residual::{
     Neighbourhood, convolve, convolve_backward, residual_weights, residual_weights_backward,
 };
 use esscher_zoo::inline::{Inline, Kernel};
 use esscher_zoo::linear_attention::{LinearAttention, Normaliser};
 use esscher_zoo::luna::Luna;
-use esscher_zoo::mechanism::{Chunked, Definition, Given, Gradient, Initial, Mechanism, Order};
+use esscher_zoo::mechanism::{Chunked, Definition, Given, Initial, Order};
 use esscher_zoo::softmax::taylor_realisation::truncation_error;
 use esscher_zoo::softmax::{Reach, Softmax};
 use esscher_zoo::traced;
-use std::time::Instant;
 
 #[test]
 fn softmax_attention_agrees() {
