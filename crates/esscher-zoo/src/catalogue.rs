@@ -450,7 +450,7 @@ const CATALOGUE: &[Entry] = &[
             cost: Cost::Linear,
             fate: Fate::Limit,
             dynamical_system: true,
-            recalls: false,
+            recalls: true,
         },
         build: |sizes| {
             Box::new(linear(
@@ -477,7 +477,7 @@ const CATALOGUE: &[Entry] = &[
             cost: Cost::Linear,
             fate: Fate::Limit,
             dynamical_system: true,
-            recalls: false,
+            recalls: true,
         },
         build: |sizes| Box::new(linear(sizes, Hedgehog { width: sizes.key }, Normaliser::Sum, Order::Causal)),
     },
@@ -494,7 +494,7 @@ const CATALOGUE: &[Entry] = &[
             cost: Cost::Linear,
             fate: Fate::Limit,
             dynamical_system: true,
-            recalls: false,
+            recalls: true,
         },
         build: |sizes| {
             Box::new(linear(
@@ -578,7 +578,7 @@ const CATALOGUE: &[Entry] = &[
             cost: Cost::Linear,
             fate: Fate::Grows,
             dynamical_system: true,
-            recalls: false,
+            recalls: true,
         },
         build: |sizes| {
             Box::new(NormalizedAttention {
@@ -618,7 +618,7 @@ const CATALOGUE: &[Entry] = &[
             cost: Cost::Linear,
             fate: Fate::StationaryLaw,
             dynamical_system: true,
-            recalls: false,
+            recalls: true,
         },
         build: |sizes| {
             Box::new(Rotated { inner: gated(sizes), rotation: Rotation::Fixed { base: 10_000.0 } })
@@ -640,7 +640,7 @@ const CATALOGUE: &[Entry] = &[
             cost: Cost::Linear,
             fate: Fate::StationaryLaw,
             dynamical_system: true,
-            recalls: false,
+            recalls: true,
         },
         build: |sizes| {
             Box::new(Rotated {

@@ -47,6 +47,28 @@ fn names_are_unique_and_papers_are_cited() {
     }
 }
 
+#[test]
+fn the_documents_list_the_catalogue() {
+    let page = include_str!("../../../../docs/mechanisms.md");
+    for entry in catalogue() {
+        let said = |truth: bool| if truth { "yes" } else { "no" };
+        let claims = &entry.claims;
+        let row = format!(
+            "| {} | {} | {} | {} | {} | {} | {} | {} | {} |",
+            entry.name,
+            entry.year,
+            said(claims.order == Order::Causal),
+            said(claims.normalised),
+            claims.state.formula,
+            claims.cost.name(),
+            claims.fate.name(),
+            said(claims.dynamical_system),
+            said(claims.recalls)
+        );
+        assert!(page.contains(&row), "docs/mechanisms.md lacks {row}");
+    }
+}
+
 fn outputs(mechanism: &dyn Mechanism, drawn: &Drawn) -> Vec<f64> {
     drawn.with::<f64, _>(0, drawn.length, |given| {
         let mut state = Definition::<f64>::init(mechanism);
