@@ -27,8 +27,10 @@ length = 16
 pairs = 2
 width = 16
 heads = 1
-steps = 40
+steps = 60
 batch = 16
+learning_rate = 0.01
+warm_up = 5
 test_examples = 100
 "#,
     read,
