@@ -72,6 +72,9 @@ pub const DOUBLE: Allowed = Allowed::Everywhere(1e-10);
 /// with one active feature φ of a ReLU map, a derivative is 1/φ times a difference that vanishes.
 pub const SINGLE: Allowed = Allowed::OnTheWhole(2e-4);
 
+/// In single precision with huge gates: weights of e^12 that cancel in a divisor (mLSTM's) leave three digits.
+pub const SINGLE_HUGE: Allowed = Allowed::OnTheWhole(2e-3);
+
 /// The gradient in a port is compared at no finer scale than this fraction of the largest derivative in any port.
 const FLOOR: f64 = 1e-2;
 
@@ -217,7 +220,7 @@ impl Probe {
 /// Checks all forms of a mechanism on one drawn sequence; `splits` are the places where the sequence is also cut.
 ///
 /// # Errors
-/// The first form and quantity that differ by more than [`DOUBLE`] or [`SINGLE`] allow.
+/// The first form and quantity that differ by more than [`DOUBLE`], [`SINGLE`] or [`SINGLE_HUGE`] allow.
 pub fn check_agreement(
     mechanism: &dyn Mechanism,
     length: usize,
@@ -255,7 +258,11 @@ pub fn check_agreement(
     if !splits.is_empty() {
         judge.compare("chunked in f64, split", DOUBLE, &chunked::<f64>(mechanism, &drawn, splits, &probe))?;
     }
-    judge.compare("chunked in f32", SINGLE, &chunked::<f32>(mechanism, &drawn, splits, &probe))
+    let allowed = match gates {
+        Gates::Moderate | Gates::Tiny => SINGLE,
+        Gates::Huge | Gates::Mixed => SINGLE_HUGE,
+    };
+    judge.compare("chunked in f32", allowed, &chunked::<f32>(mechanism, &drawn, splits, &probe))
 }
 
 /// What a form computes: outputs, final state, and the derivatives of the probe in everything given.

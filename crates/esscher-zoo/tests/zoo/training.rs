@@ -229,7 +229,7 @@ fn trial(name: &str, schedule: Schedule) -> Trial {
 #[test]
 fn every_mechanism_trains() {
     let task = Recall::new(32, 16, 2, Filler::Zero).unwrap();
-    let schedule = Schedule { steps: 60, batch: 16, learning_rate: 1e-2, warm_up: 5, ..Schedule::default() };
+    let schedule = Schedule { steps: 150, batch: 16, learning_rate: 1e-2, warm_up: 5, ..Schedule::default() };
     for name in names() {
         let small = Trial { width: 16, heads: 2, ..trial(name, schedule) };
         let trained = small.run(&task, &mut |_| Continue::Yes).unwrap();
