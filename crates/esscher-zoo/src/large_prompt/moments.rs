@@ -288,7 +288,7 @@ impl FeatureMoments {
 /// let components = TokenMoments::of(&setting).unwrap_or_default();
 /// // With e^{qk} as weight the ratio is softmax's limit, Σq.
 /// let moments = feature_moments(&components, &Ridge::of_score(&[0.5], 1.0, Activation::Exponential(1.0)));
-/// assert!((moments.ratio()?[0] - 1.0).abs() < 1e-15);
+/// assert!((moments.ratio()?[0] - 1.0).abs() < 1e-12);
 /// # Ok::<(), esscher_zoo::Error>(())
 /// ```
 pub fn feature_moments(components: &[TokenMoments], ridges: &[Ridge]) -> FeatureMoments {
