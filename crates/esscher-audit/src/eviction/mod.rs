@@ -1,0 +1,1 @@
+//! Eviction: what people use today, a head's context cut down to a budget of exact tokens.

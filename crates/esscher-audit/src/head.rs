@@ -1,0 +1,53 @@
+//! What one head sees of one text: tilts, keys and values.
+//!
+//! A query acts only through its tilt θ = q/√d: the score of a token with key k is θ·k. Everything in this crate hands on
+//! tilts, so that no formula has a √d.
+
+/// Who may attend to whom.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    /// A token sees itself and what came before: language models.
+    Causal,
+    /// Every token sees all: encoders.
+    Whole,
+}
+
+/// The tokens of one key-value head on one text, and the tilts of one query head that reads them.
+///
+/// All three have a row of `dimension` numbers per token. Positions are already in the keys and tilts (rotated).
+#[derive(Debug, Clone, Copy)]
+pub struct Head<'a> {
+    /// Who may attend to whom.
+    pub order: Order,
+    /// Numbers per key, per value and per tilt.
+    pub dimension: usize,
+    /// θ = q/√d, a row per token.
+    pub tilts: &'a [f32],
+    /// A row per token.
+    pub keys: &'a [f32],
+    /// A row per token.
+    pub values: &'a [f32],
+}
+
+impl Head<'_> {
+    /// Number of tokens.
+    pub fn len(&self) -> usize {
+        self.keys.len() / self.dimension.max(1)
+    }
+
+    /// Whether there is no token.
+    pub fn is_empty(&self) -> bool {
+        self.keys.is_empty()
+    }
+}
+
+/// What calibration texts tell about the readers of a key-value head: all that a streaming cache may know in advance.
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Readers {
+    /// The mean tilt over calibration texts and over the query heads that share these keys.
+    pub mean_tilt: Vec<f32>,
+    /// E[(θ − mean)(θ − mean)ᵀ], row-major: the metric in which keys are compared.
+    pub tilt_covariance: Vec<f32>,
+    /// The median norm of the values: light values are judged by it.
+    pub median_value_norm: f32,
+}

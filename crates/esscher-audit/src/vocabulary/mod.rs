@@ -1,0 +1,1 @@
+//! Vocabularies: text -> tokens, as each checkpoint was trained.

@@ -1,0 +1,1 @@
+//! Weight matrices as they are stored, and products with them.
