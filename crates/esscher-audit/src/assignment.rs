@@ -1,0 +1,114 @@
+//! Assignments: which candidate answers which head of a model, and what that saves.
+
+use crate::Error;
+use crate::candidate::{Candidate, Frame};
+use crate::model::Shape;
+
+/// How a candidate's state comes about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Running {
+    /// From the whole cache at every block, about the head's own mean tilt: the best that the measure can do.
+    Offline,
+    /// In constant memory as tokens leave the window, about one calibrated tilt shared by the query heads of a key-value head:
+    /// what would be deployed.
+    Streaming,
+}
+
+impl Running {
+    /// Both.
+    pub const ALL: [Running; 2] = [Running::Offline, Running::Streaming];
+
+    /// The word in specifications and tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Running::Offline => "offline",
+            Running::Streaming => "streaming",
+        }
+    }
+}
+
+/// A candidate for every query head: a row per layer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Assignment {
+    rows: Vec<Vec<Candidate>>,
+}
+
+impl Assignment {
+    /// An assignment for a model.
+    ///
+    /// # Errors
+    /// Another number of layers or heads than the model has.
+    pub fn new(shape: &Shape, rows: Vec<Vec<Candidate>>) -> Result<Self, Error> {
+        let (layers, heads) = (shape.layers, shape.heads);
+        if rows.len() != layers {
+            return Err(Error::Request(format!("an assignment of {} layers does not fit a model of {layers}", rows.len())));
+        }
+        if let Some((layer, row)) = rows.iter().enumerate().find(|(_, row)| row.len() != heads) {
+            return Err(Error::Request(format!(
+                "layer {layer} of the assignment has {} heads, the model has {heads}",
+                row.len()
+            )));
+        }
+        Ok(Assignment { rows })
+    }
+
+    /// The same candidate everywhere.
+    pub fn everywhere(shape: &Shape, candidate: Candidate) -> Self {
+        Assignment { rows: vec![vec![candidate; shape.heads]; shape.layers] }
+    }
+
+    /// Of a query head.
+    pub fn candidate(&self, layer: usize, head: usize) -> Candidate {
+        self.rows[layer][head]
+    }
+
+    /// A row per layer.
+    pub fn rows(&self) -> &[Vec<Candidate>] {
+        &self.rows
+    }
+
+    /// Query heads that are not exact.
+    pub fn replaced_heads(&self) -> usize {
+        self.rows.iter().flatten().filter(|candidate| **candidate != Candidate::Exact).count()
+    }
+
+    /// Key-value heads none of whose readers needs the whole cache: only these save memory.
+    pub fn freed_groups(&self, shape: &Shape) -> usize {
+        self.groups(shape).filter(|group| group.iter().all(|candidate| *candidate != Candidate::Exact)).count()
+    }
+
+    fn groups<'a>(&'a self, shape: &Shape) -> impl Iterator<Item = &'a [Candidate]> {
+        let readers = (shape.heads / shape.key_value_heads.max(1)).max(1);
+        self.rows.iter().flat_map(move |row| row.chunks(readers))
+    }
+
+    /// Bytes of the cache at a prompt of `tokens` tokens, with keys and values and states in `bytes_per_number`: exact attention's,
+    /// and this assignment's. Readers of one key-value head that share a candidate share its state when it is streamed; offline
+    /// each has its own.
+    pub fn cache_bytes(
+        &self,
+        shape: &Shape,
+        frame: &Frame,
+        running: Running,
+        tokens: usize,
+        bytes_per_number: usize,
+    ) -> (f64, f64) {
+        let token = (2 * shape.head_dimension * bytes_per_number) as f64;
+        let exact = token * (tokens * shape.key_value_heads * shape.layers) as f64;
+        let ours = self.groups(shape).map(|group| {
+            if group.contains(&Candidate::Exact) {
+                return token * tokens as f64;
+            }
+            let mut distinct: Vec<Candidate> = Vec::new();
+            for candidate in group {
+                if running == Running::Offline || !distinct.contains(candidate) {
+                    distinct.push(*candidate);
+                }
+            }
+            let states: f64 = distinct.iter().map(|candidate| candidate.middle_tokens(shape.head_dimension)).sum();
+            // A short prompt is simply kept.
+            token * (frame.tokens() as f64 + states).min(tokens as f64)
+        });
+        (exact, ours.sum())
+    }
+}

@@ -1,0 +1,108 @@
+//! Candidates: everything that may answer a head's queries instead of exact attention, by name.
+
+use crate::Error;
+use crate::eviction::Policy;
+use crate::replacement::{Atoms, BLOCK, Middle, Replacement};
+use std::fmt;
+
+/// What answers a head's queries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Candidate {
+    /// Exact attention.
+    Exact,
+    /// A measure: atoms, window, `top` exact tokens of the middle, and what stands for the rest of it.
+    Measure {
+        /// Exact tokens of the middle.
+        top: usize,
+        /// The rest.
+        middle: Middle,
+    },
+    /// The tokens that a policy keeps of the middle.
+    Kept {
+        /// Which are kept.
+        policy: Policy,
+        /// How many, beside the first tokens and the window.
+        budget: usize,
+    },
+}
+
+/// What all candidates of an audit share: what is kept exactly whatever stands for the middle.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Frame {
+    /// Sinks.
+    pub atoms: Atoms,
+    /// Last tokens; none where every token sees all.
+    pub window: usize,
+}
+
+impl Default for Frame {
+    /// The first 4 tokens, at most 16 light ones (values below 0.4 of the median norm) and a window of 64.
+    fn default() -> Self {
+        Frame { atoms: Atoms { first: 4, light: 0.4, most_light: 16 }, window: 64 }
+    }
+}
+
+impl Frame {
+    /// The replacement that a candidate means in this frame.
+    pub fn replacement(&self, top: usize, middle: Middle) -> Replacement {
+        Replacement { atoms: self.atoms, window: self.window, top, middle }
+    }
+
+    /// Exact tokens that every candidate keeps at most: first, light, window and its block.
+    pub fn tokens(&self) -> usize {
+        let window = if self.window == 0 { 0 } else { self.window + BLOCK };
+        self.atoms.first + self.atoms.most_light + window
+    }
+}
+
+impl Candidate {
+    /// Token-equivalents of its state beside the frame's.
+    pub fn middle_tokens(&self, dimension: usize) -> f64 {
+        match self {
+            Candidate::Exact => f64::INFINITY,
+            Candidate::Measure { top, middle } => *top as f64 + middle.state_tokens(dimension),
+            Candidate::Kept { budget, .. } => *budget as f64,
+        }
+    }
+}
+
+impl fmt::Display for Candidate {
+    /// `exact`, `tilted-gaussian`, `top-32+tilted-means/32`, `expected-attention/64`.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Candidate::Exact => formatter.write_str("exact"),
+            Candidate::Measure { top: 0, middle } => write!(formatter, "{middle}"),
+            Candidate::Measure { top, middle } => write!(formatter, "top-{top}+{middle}"),
+            Candidate::Kept { policy, budget } => write!(formatter, "{}/{budget}", policy.name()),
+        }
+    }
+}
+
+impl std::str::FromStr for Candidate {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self, Error> {
+        if name == "exact" {
+            return Ok(Candidate::Exact);
+        }
+        if let Some((policy, budget)) = name.split_once('/')
+            && let Some(policy) = Policy::ALL.into_iter().find(|known| known.name() == policy)
+        {
+            return match budget.parse() {
+                Ok(budget @ 1..=65_536) => Ok(Candidate::Kept { policy, budget }),
+                _ => Err(Error::Request(format!("`{name}`: the budget is a number of tokens from 1 to 65536"))),
+            };
+        }
+        let (top, middle) = match name.strip_prefix("top-").and_then(|rest| rest.split_once('+')) {
+            Some((top, middle)) => match top.parse() {
+                Ok(top @ 1..=65_536) => (top, middle),
+                _ => return Err(Error::Request(format!("`{name}`: top-N keeps from 1 to 65536 tokens"))),
+            },
+            None => (0, name),
+        };
+        match middle.parse::<Middle>()? {
+            Middle::Exact => Err(Error::Request(format!("`{name}`: an exact middle has nothing beside it; say exact"))),
+            middle => Ok(Candidate::Measure { top, middle }),
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! How far a head's outputs are from the exact ones: relative to themselves, and where it matters, to the residual stream.
+
+use crate::portrait::{measured_positions, median};
+
+/// The error of a head's outputs on one text, over the queries of its second half.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Discrepancy {
+    /// |approximate − exact| / |exact|, median over queries.
+    pub relative: f64,
+    /// |W_O (approximate − exact)| / |residual stream|, root mean square over queries: what the layer's reader notices.
+    pub residual: Option<f64>,
+}
+
+/// At most this many queries are looked at: more would only sharpen a median that texts spread far more.
+pub const QUERIES: usize = 256;
+
+/// Compares two tables of outputs, a row of `dimension` numbers per token. `projected` gives |W_O Δ| for rows Δ, and
+/// `residual_norms` the norm of the stream at every token.
+pub fn discrepancy(
+    approximate: &[f32],
+    exact: &[f32],
+    dimension: usize,
+    after_projection: Option<(&dyn Fn(&[f32]) -> Vec<f32>, &[f32])>,
+) -> Discrepancy {
+    let tokens = exact.len() / dimension.max(1);
+    let positions = measured_positions(tokens, QUERIES);
+    let row = |table: &[f32], position: usize| table[position * dimension..(position + 1) * dimension].to_vec();
+    let mut differences = Vec::with_capacity(positions.len() * dimension);
+    let mut relative = Vec::with_capacity(positions.len());
+    for &position in &positions {
+        let (one, other) = (row(approximate, position), row(exact, position));
+        let norm = norm(&other);
+        let difference: Vec<f32> = one.iter().zip(&other).map(|(one, other)| one - other).collect();
+        let moved = self::norm(&difference);
+        // A head that says nothing is answered exactly by nothing.
+        relative.push(if moved == 0.0 { 0.0 } else { moved / norm.max(f64::MIN_POSITIVE) });
+        differences.extend(difference);
+    }
+    let residual = after_projection.map(|(projected, norms)| {
+        let squares: f64 = projected(&differences)
+            .iter()
+            .zip(&positions)
+            .map(|(moved, position)| (f64::from(*moved) / f64::from(norms[*position]).max(f64::MIN_POSITIVE)).powi(2))
+            .sum();
+        (squares / positions.len().max(1) as f64).sqrt()
+    });
+    Discrepancy { relative: median(&mut relative).unwrap_or(0.0), residual }
+}
+
+fn norm(vector: &[f32]) -> f64 {
+    vector.iter().map(|entry| f64::from(*entry).powi(2)).sum::<f64>().sqrt()
+}
