@@ -1,0 +1,188 @@
+//! The dossier of a model: findings on several texts of one length, decisions on heads, and the assignments that follow.
+
+use crate::Error;
+use crate::assignment::{Assignment, Running};
+use crate::candidate::Candidate;
+use crate::examination::Findings;
+use crate::model::Shape;
+use crate::verdict::{Decision, Offer, Spread, Verdict, decide, spread};
+use esscher_core::numerics::Stream;
+
+/// By which error a head is judged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Criterion {
+    /// Of the head's output relative to itself.
+    Output,
+    /// After the output projection relative to the residual stream: what the next layer can notice.
+    Residual,
+}
+
+impl Criterion {
+    /// Both.
+    pub const ALL: [Criterion; 2] = [Criterion::Output, Criterion::Residual];
+
+    /// The word in specifications and tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Criterion::Output => "output",
+            Criterion::Residual => "residual",
+        }
+    }
+}
+
+/// What several texts of one length told about every head.
+#[derive(Debug, Clone)]
+pub struct Dossier {
+    shape: Shape,
+    candidates: Vec<(Candidate, Running)>,
+    /// Per text, layers × heads.
+    texts: Vec<Vec<Findings>>,
+}
+
+impl Dossier {
+    /// Collects findings, a list per text, each with every head in order.
+    ///
+    /// # Errors
+    /// Findings that are not of this model, or with another number of candidates.
+    pub fn new(
+        shape: &Shape,
+        candidates: Vec<(Candidate, Running)>,
+        texts: Vec<Vec<Findings>>,
+    ) -> Result<Self, Error> {
+        for findings in &texts {
+            let in_order = findings
+                .iter()
+                .enumerate()
+                .all(|(place, found)| found.layer * shape.heads + found.head == place);
+            let complete = findings.len() == shape.layers * shape.heads && in_order;
+            if !complete || findings.iter().any(|found| found.errors.len() != candidates.len()) {
+                return Err(Error::Request("these findings are not of this model and these candidates".to_string()));
+            }
+        }
+        Ok(Dossier { shape: *shape, candidates, texts })
+    }
+
+    /// The sizes of the model.
+    pub fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    /// What was asked.
+    pub fn candidates(&self) -> &[(Candidate, Running)] {
+        &self.candidates
+    }
+
+    /// The findings on a head, one per text.
+    pub fn findings(&self, layer: usize, head: usize) -> impl Iterator<Item = &Findings> {
+        let place = layer * self.shape.heads + head;
+        self.texts.iter().map(move |findings| &findings[place])
+    }
+
+    /// A head's errors with a candidate (by its number), one per text.
+    pub fn errors(&self, layer: usize, head: usize, candidate: usize, criterion: Criterion) -> Vec<f64> {
+        self.findings(layer, head)
+            .filter_map(|found| match criterion {
+                Criterion::Output => Some(found.errors[candidate].relative),
+                Criterion::Residual => found.errors[candidate].residual,
+            })
+            .collect()
+    }
+
+    /// Their mean and its uncertainty over texts.
+    pub fn spread(&self, layer: usize, head: usize, candidate: usize, criterion: Criterion) -> Option<Spread> {
+        spread(&self.errors(layer, head, candidate, criterion))
+    }
+
+    /// A decision for every query head: a row per layer. Only candidates of this running that `admitted` lets in are offered.
+    pub fn decide_heads(
+        &self,
+        running: Running,
+        criterion: Criterion,
+        tolerance: f64,
+        admitted: &dyn Fn(&Candidate) -> bool,
+    ) -> Vec<Vec<Decision>> {
+        self.decide(1, self.shape.heads, running, criterion, tolerance, admitted)
+    }
+
+    /// A decision for every key-value head, which all its readers must accept: a row per layer.
+    pub fn decide_groups(
+        &self,
+        running: Running,
+        criterion: Criterion,
+        tolerance: f64,
+        admitted: &dyn Fn(&Candidate) -> bool,
+    ) -> Vec<Vec<Decision>> {
+        let groups = self.shape.key_value_heads;
+        self.decide(self.shape.heads / groups.max(1), groups, running, criterion, tolerance, admitted)
+    }
+
+    fn decide(
+        &self,
+        readers: usize,
+        groups: usize,
+        running: Running,
+        criterion: Criterion,
+        tolerance: f64,
+        admitted: &dyn Fn(&Candidate) -> bool,
+    ) -> Vec<Vec<Decision>> {
+        let offered: Vec<usize> = (0..self.candidates.len())
+            .filter(|number| self.candidates[*number].1 == running && admitted(&self.candidates[*number].0))
+            .collect();
+        let of_group = |layer: usize, group: usize| {
+            let offers: Vec<Offer> = offered
+                .iter()
+                .map(|&number| Offer {
+                    candidate: self.candidates[number].0,
+                    state_tokens: self.candidates[number].0.middle_tokens(self.shape.head_dimension),
+                    errors: (group * readers..(group + 1) * readers)
+                        .map(|head| self.errors(layer, head, number, criterion))
+                        .collect(),
+                })
+                .collect();
+            decide(&offers, tolerance)
+        };
+        (0..self.shape.layers).map(|layer| (0..groups).map(|group| of_group(layer, group)).collect()).collect()
+    }
+
+    /// The assignment that decisions on query heads or on key-value heads make: accepted heads get their candidate, others stay
+    /// exact.
+    ///
+    /// # Errors
+    /// Decisions of another model.
+    pub fn assignment(&self, decisions: &[Vec<Decision>]) -> Result<Assignment, Error> {
+        let rows = decisions
+            .iter()
+            .map(|row| {
+                let readers = self.shape.heads / row.len().max(1);
+                let chosen = |decision: &Decision| match (decision.verdict, decision.candidate) {
+                    (Verdict::Accepted, Some(candidate)) => candidate,
+                    _ => Candidate::Exact,
+                };
+                row.iter().flat_map(|decision| vec![chosen(decision); readers]).collect()
+            })
+            .collect();
+        Assignment::new(&self.shape, rows)
+    }
+}
+
+/// The control: the same candidates on as many random heads (in blocks of `readers` query heads that share keys).
+///
+/// # Errors
+/// Never for an assignment of this shape.
+pub fn shuffled(
+    shape: &Shape,
+    assignment: &Assignment,
+    readers: usize,
+    stream: &mut Stream,
+) -> Result<Assignment, Error> {
+    let readers = readers.max(1);
+    let mut blocks: Vec<Vec<Candidate>> =
+        assignment.rows().iter().flat_map(|row| row.chunks(readers).map(<[Candidate]>::to_vec)).collect();
+    // Fisher and Yates.
+    for last in (1..blocks.len()).rev() {
+        let other = (stream.uniform() * (last + 1) as f64) as usize;
+        blocks.swap(last, other.min(last));
+    }
+    let flat: Vec<Candidate> = blocks.into_iter().flatten().collect();
+    Assignment::new(shape, flat.chunks(shape.heads.max(1)).map(<[Candidate]>::to_vec).collect())
+}

@@ -1,0 +1,76 @@
+//! Attention with replaced heads: the forward pass of a model whose heads are answered as an assignment says.
+
+use crate::Error;
+use crate::answer::answers;
+use crate::assignment::{Assignment, Running};
+use crate::calibration::Calibration;
+use crate::candidate::{Candidate, Frame};
+use crate::layer::{LayerHeads, write_head};
+use crate::model::{ExactAttention, LayerAttention, LayerInput, Shape};
+use rayon::prelude::*;
+
+/// Computes every head of a whole text as its candidate does.
+pub struct ReplacedAttention<'a> {
+    shape: Shape,
+    assignment: &'a Assignment,
+    frame: &'a Frame,
+    running: Running,
+    calibration: &'a Calibration,
+    exact: ExactAttention,
+}
+
+impl<'a> ReplacedAttention<'a> {
+    /// For a model of this shape.
+    pub fn new(
+        shape: &Shape,
+        assignment: &'a Assignment,
+        frame: &'a Frame,
+        running: Running,
+        calibration: &'a Calibration,
+    ) -> Self {
+        ReplacedAttention { shape: *shape, assignment, frame, running, calibration, exact: ExactAttention::new(shape) }
+    }
+}
+
+impl LayerAttention for ReplacedAttention<'_> {
+    fn attend(&mut self, input: &LayerInput<'_>, output: &mut [f32]) -> Result<(), Error> {
+        let row = &self.assignment.rows()[input.layer];
+        if row.contains(&Candidate::Exact) {
+            self.exact.attend(input, output)?;
+        }
+        if row.iter().all(|candidate| *candidate == Candidate::Exact) {
+            return Ok(());
+        }
+        let heads = LayerHeads::new(&self.shape, input)?;
+        let readers = self.calibration.layer(input.layer);
+        let replaced: Vec<Vec<(usize, Vec<f32>)>> = (0..heads.groups())
+            .into_par_iter()
+            .map(|group| {
+                let members = heads.group(group);
+                let numbered: Vec<(usize, Candidate)> = (0..members.len())
+                    .map(|member| (member, row[group * heads.readers() + member]))
+                    .filter(|(_, candidate)| *candidate != Candidate::Exact)
+                    .collect();
+                let mut distinct: Vec<Candidate> = Vec::new();
+                for (_, candidate) in &numbered {
+                    if !distinct.contains(candidate) {
+                        distinct.push(*candidate);
+                    }
+                }
+                let mut outputs = Vec::new();
+                for candidate in distinct {
+                    let members_of: Vec<usize> =
+                        numbered.iter().filter(|(_, other)| *other == candidate).map(|(member, _)| *member).collect();
+                    let asked: Vec<_> = members_of.iter().map(|member| members[*member]).collect();
+                    let found = answers(candidate, self.frame, self.running, &asked, &readers[group]);
+                    outputs.extend(members_of.iter().map(|member| group * heads.readers() + member).zip(found));
+                }
+                outputs
+            })
+            .collect();
+        for (head, rows) in replaced.into_iter().flatten() {
+            write_head(output, self.shape.heads, head, self.shape.head_dimension, &rows);
+        }
+        Ok(())
+    }
+}
