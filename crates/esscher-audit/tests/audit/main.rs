@@ -1,0 +1,3 @@
+//! Integration tests of the audit: one module per subject.
+
+mod replacements;
