@@ -2,3 +2,6 @@
 
 mod judging;
 mod looking;
+//! Integration tests of the audit: one module per subject.
+
+mod replacements;
