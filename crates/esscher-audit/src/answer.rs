@@ -25,9 +25,13 @@ pub fn answers(
             let replacement = frame.replacement(top, middle);
             match running {
                 Running::Offline => {
-                    Ok(group.iter().map(|head| replacement::offline::outputs(&replacement, head, readers)).collect())
+                    Ok(group.iter().map(|head| replacement::offline::outputs(&replacement, head)).collect())
                 }
-                Running::Streaming => Ok(replacement::streaming::outputs(&replacement, group, readers)),
+                Running::Streaming => {
+                    let outputs = replacement::streaming::outputs(&replacement, group, readers);
+                    let head = (outputs.len() / group.len().max(1)).max(1);
+                    Ok(outputs.chunks_exact(head).map(<[f32]>::to_vec).collect())
+                }
             }
         }
         Candidate::Kept { policy, budget } => Ok(eviction::outputs(policy, frame, budget, group, readers)),

@@ -2,6 +2,4 @@
 
 mod judging;
 mod looking;
-//! Integration tests of the audit: one module per subject.
-
 mod replacements;
