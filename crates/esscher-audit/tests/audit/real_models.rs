@@ -1,0 +1,1 @@
+//! Real checkpoints against transformers.
