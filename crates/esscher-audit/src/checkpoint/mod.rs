@@ -1,6 +1,165 @@
 //! Checkpoints: bytes of a file in one of the field's formats -> the weights of an architecture.
 
+use sha2::{Digest, Sha256};
+
+use crate::Error;
+use crate::vocabulary::Vocabulary;
 use crate::weights::Matrix;
+
+pub mod dump;
+mod gguf;
+mod llama2c;
+mod safetensors;
+mod tensors;
+
+pub use dump::Dump;
+
+/// The bytes of a checkpoint, as its user has them.
+#[derive(Debug, Clone, Copy)]
+pub struct Source<'a> {
+    /// For messages: the name of the main file.
+    pub name: &'a str,
+    /// The main file: weights, with or without a vocabulary.
+    pub weights: &'a [u8],
+    /// The `config.json` beside it, which safetensors need.
+    pub config: Option<&'a [u8]>,
+    /// The `tokenizer.json` or llama2.c `tokenizer.bin` beside it; it goes before a vocabulary in the main file.
+    pub tokenizer: Option<&'a [u8]>,
+}
+
+/// A model with its vocabulary.
+#[derive(Debug, Clone)]
+pub struct Checkpoint {
+    /// The name of the main file.
+    pub name: String,
+    /// The format of the main file.
+    pub format: Format,
+    /// SHA-256 of the main file, in hexadecimal.
+    pub sha256: String,
+    /// The numbers.
+    pub weights: Weights,
+    /// Text to tokens, if there is a tokeniser.
+    pub vocabulary: Option<Vocabulary>,
+}
+
+/// What a file is, by its first bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// llama2.c, single precision.
+    Llama2c,
+    /// GGUF.
+    Gguf,
+    /// Safetensors: a model, or a dump.
+    Safetensors,
+    /// NumPy's archive of arrays: a dump.
+    Npz,
+}
+
+impl Format {
+    /// The name by which the field knows it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Format::Llama2c => "llama2.c",
+            Format::Gguf => "GGUF",
+            Format::Safetensors => "safetensors",
+            Format::Npz => "npz",
+        }
+    }
+
+    /// Recognises a file.
+    ///
+    /// # Errors
+    /// Bytes that are none of the known formats.
+    pub fn recognise(name: &str, bytes: &[u8]) -> Result<Self, Error> {
+        if bytes.starts_with(gguf::MAGIC) {
+            Ok(Format::Gguf)
+        } else if safetensors::plausible(bytes) {
+            Ok(Format::Safetensors)
+        } else if dump::is_archive(bytes) {
+            Ok(Format::Npz)
+        } else if llama2c::plausible(bytes) {
+            Ok(Format::Llama2c)
+        } else {
+            Err(Error::Unsupported {
+                what: format!("{name}: a file of {} bytes of unknown format", bytes.len()),
+                problem: "GGUF, safetensors, llama2.c and dumps in .npz are; is the file truncated or compressed?"
+                    .to_string(),
+            })
+        }
+    }
+}
+
+impl Checkpoint {
+    /// Reads a checkpoint of any known format.
+    ///
+    /// # Errors
+    /// Files that are damaged, unknown, of an unknown architecture or tensor type, or that do not fit each other.
+    pub fn read(source: &Source<'_>) -> Result<Self, Error> {
+        let Source { name, weights: bytes, config, tokenizer } = *source;
+        let format = Format::recognise(name, bytes)?;
+        if format == Format::Npz || (format == Format::Safetensors && dump::is_dump(name, bytes)) {
+            return Err(Error::Request(format!(
+                "{name} is a dump of queries, keys and values, not a model; read it as a dump"
+            )));
+        }
+        let (weights, inside) = match format {
+            Format::Safetensors | Format::Npz => (safetensors::read(name, bytes, config)?, None),
+            Format::Llama2c => {
+                let (weights, vocabulary) = llama2c::read(name, bytes)?;
+                (Weights::Llama(weights), vocabulary)
+            }
+            Format::Gguf => {
+                let (weights, vocabulary) = gguf::read(name, bytes, tokenizer.is_none())?;
+                (Weights::Llama(weights), vocabulary)
+            }
+        };
+        let vocabulary = match tokenizer {
+            None => inside,
+            Some(bytes) => Some(Vocabulary::from_file(name, bytes, weights.vocabulary())?),
+        };
+        let sha256 = Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+        Ok(Checkpoint { name: name.to_string(), format, sha256, weights, vocabulary })
+    }
+}
+
+/// What a file holds.
+#[derive(Debug, Clone)]
+pub enum Content {
+    /// A model that can be run on any text.
+    Checkpoint(Box<Checkpoint>),
+    /// What a model's heads saw of one text.
+    Dump(Dump),
+}
+
+impl Content {
+    /// Reads a checkpoint or a dump, whichever the bytes are.
+    ///
+    /// # Errors
+    /// As [`Checkpoint::read`] and [`Dump::read`].
+    pub fn read(source: &Source<'_>) -> Result<Self, Error> {
+        let Source { name, weights: bytes, .. } = *source;
+        let is_dump = match Format::recognise(name, bytes)? {
+            Format::Npz => true,
+            Format::Safetensors => dump::is_dump(name, bytes),
+            Format::Llama2c | Format::Gguf => false,
+        };
+        if is_dump {
+            Dump::read(name, bytes).map(Content::Dump)
+        } else {
+            Checkpoint::read(source).map(|checkpoint| Content::Checkpoint(Box::new(checkpoint)))
+        }
+    }
+}
+
+impl Weights {
+    /// Rows of the embedding.
+    fn vocabulary(&self) -> usize {
+        match self {
+            Weights::Llama(weights) => weights.embedding.rows(),
+            Weights::Bert(weights) => weights.words.rows(),
+        }
+    }
+}
 
 /// The weights of a model, by architecture.
 #[derive(Debug, Clone)]

@@ -1,7 +1,10 @@
-//! The audit from outside: one program, a module per subject.
+//! Audits of checkpoints: one program, one module per subject.
 
 mod attention;
+mod checkpoints;
 mod model;
 mod products;
 mod real_models;
+mod tiny;
+mod vocabularies;
 mod worlds;
