@@ -71,7 +71,7 @@ pub(crate) fn squared_distance(x: &[f32], y: &[f32]) -> f32 {
     sums.iter().sum::<f32>() + left_rest.iter().zip(right_rest).map(|(a, b)| (a - b) * (a - b)).sum::<f32>()
 }
 
-/// k-means++: the heaviest token, then tokens drawn with probability ∝ weight × squared distance to the centres so far.
+/// k-means++ (key `arthur2007`): the heaviest token, then tokens drawn with probability ∝ weight × squared distance to the centres so far.
 fn start(places: &[Vec<f32>], weights: &[f64], count: usize) -> Vec<Vec<f32>> {
     let heaviest = weights
         .iter()

@@ -1,6 +1,6 @@
 //! What readers make of keys: the base tilt, the directions in which tilts vary, the metric, expected attention.
 
-use super::{Middle, Replacement, dot, moments::Directions};
+use super::{Atoms, Middle, Replacement, dot, moments::Directions};
 use crate::head::Readers;
 use esscher_core::Mat;
 use esscher_core::numerics::linalg::SymmetricEigen;
@@ -22,6 +22,12 @@ pub(crate) struct Geometry {
 }
 
 impl Geometry {
+    /// For exact tokens only.
+    pub(crate) fn of_readers(readers: &Readers, dimension: usize) -> Self {
+        let atoms = Atoms { first: 0, light: 0.0, most_light: 0 };
+        Geometry::new(&Replacement { atoms, window: 0, top: 0, middle: Middle::Exact }, readers, dimension)
+    }
+
     /// Missing numbers of the readers count as zeros.
     pub(crate) fn new(replacement: &Replacement, readers: &Readers, dimension: usize) -> Self {
         let d = dimension;
