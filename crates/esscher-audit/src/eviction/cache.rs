@@ -36,7 +36,9 @@ impl<'a> EvictingCache<'a> {
                 self.geometry.log_expected_attention(key) + f64::from(dot(value, value)).sqrt().ln()
             }
             // Gathered by reading.
-            Policy::ObservedAttention | Policy::SinkWindow | Policy::ClusterMeans => 0.0,
+            Policy::ObservedAttention => 0.0,
+            // The latest.
+            Policy::SinkWindow | Policy::ClusterMeans => self.seen as f64,
         });
     }
 
@@ -52,8 +54,7 @@ impl<'a> EvictingCache<'a> {
             .collect();
         // While there are few sinks or recent tokens, their places are free for others.
         let protected = self.tokens.len() - rest.len();
-        let room = self.eviction.sinks + self.eviction.recent + self.eviction.chosen();
-        let room = room.saturating_sub(protected);
+        let room = self.eviction.kept().saturating_sub(protected);
         if rest.len() <= room {
             return;
         }
@@ -72,15 +73,16 @@ impl<'a> EvictingCache<'a> {
         self.worth = worth;
     }
 
-    /// Softmax attention of consecutive queries over the tokens that are there; observes what each receives.
-    pub(crate) fn read(&mut self, tilts: &[f32], start: usize, output: &mut [f32]) {
+    /// Softmax attention over the tokens that are there; observes what each receives. Queries of consecutive positions from
+    /// `start` see no later token.
+    pub(crate) fn read(&mut self, tilts: &[f32], start: Option<usize>, output: &mut [f32]) {
         let d = self.dimension;
         let count = self.tokens.len();
         let mut weights = vec![0.0; tilts.len() / d * count];
         rows_times_rows(&mut weights, tilts, &self.tokens.keys, d);
         for (query, row) in weights.chunks_exact_mut(count.max(1)).enumerate() {
             for (entry, &position) in row.iter_mut().zip(&self.tokens.positions) {
-                if position > start + query {
+                if start.is_some_and(|start| position > start + query) {
                     *entry = f32::NEG_INFINITY;
                 }
             }

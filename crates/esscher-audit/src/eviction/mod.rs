@@ -1,8 +1,8 @@
 //! Eviction: what people use today, a head's context cut down to a budget of exact tokens.
 //!
-//! All policies run alike, as a stream: at the start of every block of [`BLOCK`] tokens the cache is cut down to
-//! `budget − BLOCK` tokens, so that with the block's own it never holds more than the budget (a [`Replacement`] counts its
-//! window in the same way); what is evicted stays evicted. The heads that share keys and values share the cache. Keys keep
+//! All policies run alike, as a stream: at the start of every block of [`BLOCK`] tokens the cache is cut down to sinks, recent
+//! tokens and those that the policy chooses, so that with the block's own it never holds more than the budget (a
+//! [`Replacement`] counts its window in the same way); what is evicted stays evicted. The heads that share keys and values share the cache. Keys keep
 //! the positions that they were rotated to.
 //!
 //! | policy | from | where ours differs |
@@ -17,7 +17,6 @@ mod policy;
 
 pub use policy::{Eviction, Policy};
 
-use crate::Error;
 use crate::head::{Head, Order, Readers};
 use crate::replacement::{BLOCK, streaming};
 use cache::EvictingCache;
@@ -25,41 +24,47 @@ use cache::EvictingCache;
 #[cfg(doc)]
 use crate::replacement::{Middle, Replacement};
 
-/// The outputs of every query of the heads that share one key-value head: heads × tokens × dimension.
+/// The outputs of every query of the heads that share one key-value head: a table of tokens × dimension for each.
 ///
-/// The tokens are those of the first head; outputs of tokens without a tilt are zero.
-///
-/// # Errors
-/// [`Error::Request`] if the budget has no room for a block, sinks, recent tokens and one more, or if every token sees all.
-pub fn outputs(eviction: &Eviction, heads: &[Head<'_>], readers: &Readers) -> Result<Vec<f32>, Error> {
-    eviction.check()?;
-    let Some(first) = heads.first() else { return Ok(Vec::new()) };
-    if first.order == Order::Whole {
-        return Err(Error::Request(
-            "eviction follows a text from left to right, but in this model every token sees all: compare with \
-             replacements without a window instead"
-                .to_string(),
-        ));
-    }
-    if let Some(replacement) = eviction.as_replacement() {
-        return Ok(streaming::outputs(&replacement, heads, readers));
+/// The tokens are those of the first head; outputs of tokens without a tilt are zero. Where every token sees all, the whole text
+/// is cut once, by the attention that all its queries pay if that is what decides.
+pub fn outputs(eviction: &Eviction, heads: &[Head<'_>], readers: &Readers) -> Vec<Vec<f32>> {
+    let Some(first) = heads.first() else { return Vec::new() };
+    if let Some(replacement) = eviction.as_replacement(first.order) {
+        return streaming::outputs(&replacement, heads, readers);
     }
     let (d, tokens) = (first.dimension, first.len());
-    let mut result = vec![0.0; heads.len() * tokens * d];
+    let mut result = vec![vec![0.0; tokens * d]; heads.len()];
     if d == 0 {
-        return Ok(result);
+        return result;
     }
     let mut cache = EvictingCache::new(eviction, readers, d);
-    for start in (0..tokens).step_by(BLOCK) {
-        let end = (start + BLOCK).min(tokens);
-        cache.evict();
-        let rows = first.keys.chunks_exact(d).zip(first.values.chunks_exact(d));
-        rows.skip(start).take(end - start).for_each(|(key, value)| cache.push(key, value));
-        for (head, output) in heads.iter().zip(result.chunks_exact_mut(tokens * d)) {
+    let rows = || first.keys.chunks_exact(d).zip(first.values.chunks_exact(d));
+    let mut read = |cache: &mut EvictingCache<'_>, start: usize, end: usize| {
+        let from = (first.order == Order::Causal).then_some(start);
+        for (head, output) in heads.iter().zip(&mut result) {
             if let Some(tilts) = head.tilts.get(start * d..end * d) {
-                cache.read(tilts, start, &mut output[start * d..end * d]);
+                cache.read(tilts, from, &mut output[start * d..end * d]);
             }
         }
+    };
+    match first.order {
+        Order::Causal => {
+            for start in (0..tokens).step_by(BLOCK) {
+                let end = (start + BLOCK).min(tokens);
+                cache.evict();
+                rows().skip(start).take(end - start).for_each(|(key, value)| cache.push(key, value));
+                read(&mut cache, start, end);
+            }
+        }
+        Order::Whole => {
+            rows().for_each(|(key, value)| cache.push(key, value));
+            if eviction.policy == Policy::ObservedAttention {
+                read(&mut cache, 0, tokens);
+            }
+            cache.evict();
+            read(&mut cache, 0, tokens);
+        }
     }
-    Ok(result)
+    result
 }

@@ -53,7 +53,7 @@ fn by_definition(eviction: &Eviction, group: &Group, readers: &Readers) -> (Vec<
     let mut outputs = vec![0.0; 2 * TOKENS * DIMENSION];
     let mut most = 0;
     for start in (0..TOKENS).step_by(BLOCK) {
-        while held.len() > eviction.budget - BLOCK {
+        while held.len() > eviction.budget() - BLOCK {
             let worth = |l: usize| -> f64 {
                 let (key, value) = (row(&group.keys, l), row(&group.values, l));
                 let mean: Vec<f64> = readers.mean_tilt.iter().map(|&entry| f64::from(entry)).collect();
@@ -104,13 +104,10 @@ fn every_policy_keeps_what_its_definition_keeps() {
     let readers = Readers::from_heads(&[heads.clone()]).unwrap();
     for policy in [Policy::SinkWindow, Policy::ObservedAttention, Policy::ExpectedAttention] {
         for budget in [48, 100] {
-            let usual = Eviction::usual(policy, budget);
-            // The window of sink + window is what the sinks leave, whatever `recent` says.
-            for recent in
-                if policy == Policy::SinkWindow { vec![usual.recent] } else { vec![usual.recent, 0] }
-            {
-                let eviction = Eviction { recent, ..usual };
-                let found = outputs(&eviction, &heads, &readers).unwrap();
+            let usual = Eviction::usual(policy, budget).unwrap();
+            for recent in [usual.recent, 0] {
+                let eviction = Eviction { recent, chosen: usual.recent + usual.chosen - recent, ..usual };
+                let found = outputs(&eviction, &heads, &readers).concat();
                 let (expected, most) = by_definition(&eviction, &group, &readers);
                 assert_eq!(most, budget);
                 // Softmax in single precision at scores of size 8: a different token would change outputs by 0.01 and more.
@@ -134,7 +131,7 @@ fn a_budget_for_the_whole_text_is_exact_attention() {
     let exact: Vec<f32> = heads.iter().flat_map(|head| offline::outputs(&whole, head)).collect();
     for policy in Policy::ALL {
         // Cluster means keep half of their budget as a window.
-        let found = outputs(&Eviction::usual(policy, 2 * TOKENS + 40), &heads, &readers).unwrap();
+        let found = outputs(&Eviction::usual(policy, 2 * TOKENS + 40).unwrap(), &heads, &readers).concat();
         let difference = found.iter().zip(&exact).fold(0.0, |most: f32, (a, b)| most.max((a - b).abs()));
         assert!(difference < 2e-5, "{policy}: {difference}");
     }
@@ -143,22 +140,48 @@ fn a_budget_for_the_whole_text_is_exact_attention() {
 #[test]
 fn cluster_means_spend_the_same_budget() {
     for budget in [64, 129] {
-        let replacement = Eviction::usual(Policy::ClusterMeans, budget).as_replacement().unwrap();
+        let replacement =
+            Eviction::usual(Policy::ClusterMeans, budget).unwrap().as_replacement(Order::Causal).unwrap();
         assert_eq!(replacement.state_tokens(64), budget as f64);
-        let replacement = Eviction::usual(Policy::SinkWindow, budget).as_replacement().unwrap();
+        let replacement =
+            Eviction::usual(Policy::SinkWindow, budget).unwrap().as_replacement(Order::Causal).unwrap();
         assert_eq!(replacement.state_tokens(64), budget as f64);
     }
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_in_one_sentence() {
-    let group = Group::new();
-    let readers = Readers::of_head(&group.heads(Order::Causal)[0]);
+fn beside_a_frame_budgets_are_those_of_replacements() {
+    let atoms = Atoms { first: 4, light: 0.4, most_light: 16 };
     for policy in Policy::ALL {
-        let error = outputs(&Eviction::usual(policy, 30), &group.heads(Order::Causal), &readers).unwrap_err();
-        assert!(error.to_string().contains("needs a budget of at least"), "{error}");
-        let error = outputs(&Eviction::usual(policy, 64), &group.heads(Order::Whole), &readers).unwrap_err();
-        assert!(error.to_string().contains("every token sees all"), "{error}");
+        let eviction = Eviction::beside(policy, &atoms, 64, 32);
+        let replacement = Replacement { atoms, window: 64, top: 32, middle: Middle::Dropped };
+        assert_eq!(eviction.budget() as f64, replacement.state_tokens(64));
+    }
+}
+
+#[test]
+fn a_text_where_all_see_all_is_cut_once() {
+    let group = Group::new();
+    let heads = group.heads(Order::Whole);
+    let readers = Readers::from_heads(&[heads.clone()]).unwrap();
+    let atoms = Atoms { first: 0, light: 0.0, most_light: 0 };
+    let exact = offline::outputs(&Replacement { atoms, window: 0, top: 0, middle: Middle::Exact }, &heads[0]);
+    for policy in Policy::ALL {
+        let all = Eviction { policy, sinks: 0, recent: 0, chosen: TOKENS };
+        let found = &outputs(&all, &heads, &readers)[0];
+        let difference = found.iter().zip(&exact).fold(0.0, |most: f32, (a, b)| most.max((a - b).abs()));
+        assert!(difference < 2e-5, "{policy}: {difference}");
+        // One token left: every query's output is one and the same value.
+        let one = &outputs(&Eviction { chosen: 1, ..all }, &heads, &readers)[1];
+        assert!(one.chunks_exact(DIMENSION).all(|row| row == &one[..DIMENSION]), "{policy}");
+    }
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_in_one_sentence() {
+    for policy in Policy::ALL {
+        let error = Eviction::usual(policy, 30).unwrap_err();
+        assert!(error.to_string().contains("needs a budget of at least 38 tokens"), "{error}");
         assert_eq!(policy.to_string().parse::<Policy>().unwrap(), policy);
     }
     assert!("best".parse::<Policy>().unwrap_err().to_string().contains("sink-window"));
