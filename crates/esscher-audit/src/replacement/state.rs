@@ -37,7 +37,7 @@ pub fn exact_bytes(dimension: usize, tokens: usize, bytes_per_number: usize) -> 
 }
 
 impl Middle {
-    /// Token-equivalents of the middle: a tilted mean 1, a tilted Gaussian d + 1, of rank r (2d + r² + dr)/2d.
+    /// Token-equivalents of the middle, see [`Replacement::state_tokens`].
     pub fn state_tokens(&self, dimension: usize) -> f64 {
         let d = dimension as f64;
         let gaussian = |rank: usize| {
