@@ -115,8 +115,8 @@ const UNREACHED: &[&str] = &[
 ];
 
 fn failure(model: &NamedModel, command: String, said: &str) -> ModelError {
-    if let Some(line) = said.lines().find(|line| UNREACHED.iter().any(|sign| line.contains(sign))) {
-        return ModelError::NoNetwork { model: model.name, command, said: shortened(line) };
+    if let Some(sign) = UNREACHED.iter().find(|sign| said.contains(**sign)) {
+        return ModelError::NoNetwork { model: model.name, client: model.package.registry.client(), sign };
     }
     let lines = || said.lines().rev().filter(|line| !line.trim().is_empty());
     let tells = |line: &&str| line.to_lowercase().contains("err") && !line.contains("complete log");

