@@ -27,11 +27,7 @@ pub fn answers(
                 Running::Offline => {
                     Ok(group.iter().map(|head| replacement::offline::outputs(&replacement, head)).collect())
                 }
-                Running::Streaming => {
-                    let outputs = replacement::streaming::outputs(&replacement, group, readers);
-                    let head = (outputs.len() / group.len().max(1)).max(1);
-                    Ok(outputs.chunks_exact(head).map(<[f32]>::to_vec).collect())
-                }
+                Running::Streaming => Ok(replacement::streaming::outputs(&replacement, group, readers)),
             }
         }
         Candidate::Kept { policy, budget } => Ok(eviction::outputs(policy, frame, budget, group, readers)),

@@ -7,7 +7,8 @@
 //!
 //! Then the questions: [`portrait`] and [`discrepancy`] look at one head, [`examination`] at all heads on a text, [`dossier`] and
 //! [`verdict`] decide over texts, an [`assignment`] says who replaces whom; [`replaced`] runs the model so, [`likelihood`] and [`needle`]
-//! say what it costs, [`decoding`] does it in constant memory.
+//! say what it costs, [`decoding`] does it in constant memory; [`texts`] are
+//! there to try it on.
 //!
 //! The crate reads bytes that it is handed and touches no file.
 
@@ -31,6 +32,7 @@ pub mod portrait;
 pub mod replaced;
 pub mod replacement;
 pub mod segment;
+pub mod texts;
 pub mod verdict;
 pub mod vocabulary;
 pub mod weights;
