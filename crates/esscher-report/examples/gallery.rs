@@ -5,8 +5,8 @@ use std::fs;
 use std::path::Path;
 
 use esscher_report::{
-    Axis, Block, Cell, DataTable, Document, Figure, HeatMap, Mark, Point, Scale, Section, Series, Verdict, html, pdf,
-    png, svg, text,
+    Axis, Block, Cell, DataTable, Document, Figure, HeatMap, Mark, Point, Scale, Section, Series, Verdict,
+    html, pdf, png, svg, text,
 };
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -88,7 +88,11 @@ fn heads() -> Section {
             Block::HeatMap(map("heat-30-9", 30, 9, Scale::Linear, waves)),
             Block::HeatMap(map("heat-6-6", 6, 6, Scale::Logarithmic, gaps)),
             Block::HeatMap(map("heat-48-64", 48, 64, Scale::Linear, waves)),
-            Block::HeatMap(HeatMap { id: "heat-empty".into(), title: "Nothing".into(), ..HeatMap::default() }),
+            Block::HeatMap(HeatMap {
+                id: "heat-empty".into(),
+                title: "Nothing".into(),
+                ..HeatMap::default()
+            }),
         ],
     }
 }

@@ -59,7 +59,10 @@ pub fn heat_map(map: &HeatMap) -> String {
     let (rows, columns) = map.size();
     for (row, column) in (0..rows).flat_map(|row| (0..columns).map(move |column| (row, column))) {
         let value = map.cell(row, column).map_or_else(String::new, machine);
-        line(&mut out, [name(&map.rows, row).to_string(), name(&map.columns, column).to_string(), value].into_iter());
+        line(
+            &mut out,
+            [name(&map.rows, row).to_string(), name(&map.columns, column).to_string(), value].into_iter(),
+        );
     }
     out
 }

@@ -94,7 +94,8 @@ impl Range {
 
 /// The drawable part of a figure.
 pub(crate) fn frame(figure: &Figure) -> Frame {
-    let drawable = |point: &&Point| can_be_placed(figure.x.scale, point.x) && can_be_placed(figure.y.scale, point.y);
+    let drawable =
+        |point: &&Point| can_be_placed(figure.x.scale, point.x) && can_be_placed(figure.y.scale, point.y);
     let points: Vec<&Point> = figure.series.iter().flat_map(|series| &series.points).collect();
     let kept: Vec<&Point> = points.iter().copied().filter(drawable).collect();
     let x = Range::around(figure.x.scale, kept.iter().map(|point| point.x));

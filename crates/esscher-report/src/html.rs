@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::document::{Block, Cell, DataTable, Document, Section, Verdict};
-use crate::escape::{json_in_html, xml};
 use crate::drawing::Drawing;
+use crate::escape::{json_in_html, xml};
 use crate::figure::Figure;
 use crate::frame::{frame, left_out_note};
 use crate::heat_map::HeatMap;
@@ -174,7 +174,8 @@ impl Content {
         let mut data = json!({ "figures": self.figures, "files": self.files, "palettes": palettes });
         if self.figures.iter().any(|figure| figure.get("cells").is_some()) {
             let colours = |colour: fn(usize) -> String| (0..LEVELS).map(colour).collect::<Vec<_>>();
-            data["ramp"] = json!({ "paint": colours(ramp), "ink": colours(|level| ink_on(level).to_string()) });
+            data["ramp"] =
+                json!({ "paint": colours(ramp), "ink": colours(|level| ink_on(level).to_string()) });
         }
         data
     }
@@ -400,8 +401,7 @@ fn around_curves(figure: &Figure) -> Surroundings {
     let (class, place) = if entries.len() > MOST_BESIDE { (" class=\"wide\"", " below") } else { ("", "") };
     let widest =
         entries.iter().map(|entry| subscript::width(&pieces(entry.name), LEGEND_SIZE)).fold(0.0, f64::max);
-    let mut legend =
-        format!("<ul class=\"legend\" style=\"--name:{}px\">\n", widest.min(WIDEST_NAME).ceil());
+    let mut legend = format!("<ul class=\"legend\" style=\"--name:{}px\">\n", widest.min(WIDEST_NAME).ceil());
     for (index, entry) in entries.iter().enumerate() {
         let _ = writeln!(
             legend,
@@ -432,7 +432,8 @@ fn around_cells(map: &HeatMap) -> Surroundings {
         );
     }
     legend.push_str("</ul>");
-    let style = format!(" style=\"--widest:{}px;--tallest:{}px\"", width.ceil(), height.max(LEAST_BAR).ceil());
+    let style =
+        format!(" style=\"--widest:{}px;--tallest:{}px\"", width.ceil(), height.max(LEAST_BAR).ceil());
     Surroundings { class: " class=\"cells\"", place: "", style, legend, note: None }
 }
 

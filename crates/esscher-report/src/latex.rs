@@ -31,8 +31,10 @@ pub fn drawing<'a>(drawing: impl Into<Drawing<'a>>) -> String {
 /// The numbers of a heat map as a `tabular` of its rows and columns.
 pub fn heat_map(map: &HeatMap) -> String {
     let (rows, columns) = map.size();
-    let headings: Vec<String> =
-        [label(&map.y)].into_iter().chain((0..columns).map(|column| label(name(&map.columns, column)))).collect();
+    let headings: Vec<String> = [label(&map.y)]
+        .into_iter()
+        .chain((0..columns).map(|column| label(name(&map.columns, column))))
+        .collect();
     let rows = (0..rows).map(|row| {
         let numbers = (0..columns).map(|column| {
             cell(map.cell(row, column).map(|value| Cell::Number { value, error: None }).as_ref())

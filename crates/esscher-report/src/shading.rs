@@ -57,9 +57,8 @@ pub(crate) fn shading(map: &HeatMap) -> Shading {
         Some(value) => Shade::OffScale(value),
     };
     let (rows, columns) = map.size();
-    let shades: Vec<Vec<Shade>> = (0..rows)
-        .map(|row| (0..columns).map(|column| shade(map.cell(row, column))).collect())
-        .collect();
+    let shades: Vec<Vec<Shade>> =
+        (0..rows).map(|row| (0..columns).map(|column| shade(map.cell(row, column))).collect()).collect();
 
     let count = |is: fn(&Shade) -> bool| shades.iter().flatten().filter(|shade| is(shade)).count();
     let missing = count(|shade| matches!(shade, Shade::Missing));

@@ -172,7 +172,12 @@ fn heat_map(out: &mut String, map: &HeatMap) {
     wrap(out, &format!("Heat map {}: {}", map.id, plain(&map.title)), "", "  ");
     let labels = [&map.colour_label, &map.y, &map.x].map(|label| unicode(label));
     if labels.iter().any(|label| !label.trim().is_empty()) {
-        wrap(out, &format!("{} over {} (downwards) and {} (across)", labels[0], labels[1], labels[2]), "  ", "  ");
+        wrap(
+            out,
+            &format!("{} over {} (downwards) and {} (across)", labels[0], labels[1], labels[2]),
+            "  ",
+            "  ",
+        );
     }
     let names: Vec<String> = (0..shading.shades.len())
         .map(|row| visible(&unicode(name(&map.rows, row))).chars().take(LONGEST_NAME).collect())

@@ -1,8 +1,8 @@
 //! What the outputs say, on one small document, and that they say the same each time.
 
 use esscher_report::{
-    Axis, Block, Cell, DataTable, Document, Figure, HeatMap, Mark, Point, Scale, Section, Series, Verdict, csv, html,
-    latex, pdf, png, svg, text,
+    Axis, Block, Cell, DataTable, Document, Figure, HeatMap, Mark, Point, Scale, Section, Series, Verdict,
+    csv, html, latex, pdf, png, svg, text,
 };
 
 fn figure() -> Figure {
@@ -157,7 +157,8 @@ fn heat_maps_of_several_runs_stand_under_each_other() {
         Document { sections: vec![Section { blocks, ..Section::default() }], ..Document::default() }
     };
     let both = esscher_report::compare(&[("first".into(), run()), ("second".into(), run())]);
-    let ids: Vec<_> = both.sections[0].blocks.iter().map(|block| block.drawing().map(|map| map.id())).collect();
+    let ids: Vec<_> =
+        both.sections[0].blocks.iter().map(|block| block.drawing().map(|map| map.id())).collect();
     assert_eq!(ids, [Some("heads"), Some("heads-2"), None]);
 }
 

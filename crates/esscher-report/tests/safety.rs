@@ -1,8 +1,8 @@
 //! No text and no number breaks an output: markup means itself, and every figure can be drawn.
 
 use esscher_report::{
-    Axis, Block, Cell, DataTable, Document, Figure, HeatMap, Mark, Point, Scale, Section, Series, Verdict, csv, html,
-    latex, pdf, svg, text,
+    Axis, Block, Cell, DataTable, Document, Figure, HeatMap, Mark, Point, Scale, Section, Series, Verdict,
+    csv, html, latex, pdf, svg, text,
 };
 use proptest::prelude::*;
 

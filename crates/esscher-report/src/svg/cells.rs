@@ -140,8 +140,7 @@ impl<'a> Page<'a> {
         let gap = self.gap();
         self.shades.iter().enumerate().flat_map(move |(row, shades)| {
             shades.iter().enumerate().map(move |(column, shade)| {
-                let (x, y) =
-                    (self.left + self.cell.0 * column as f64, self.top + self.cell.1 * row as f64);
+                let (x, y) = (self.left + self.cell.0 * column as f64, self.top + self.cell.1 * row as f64);
                 (*shade, [x, y, self.cell.0 - gap, self.cell.1 - gap])
             })
         })
@@ -325,7 +324,9 @@ fn rectangle([x, y, width, height]: [f64; 4]) -> String {
 /// Three lines that rise to the right.
 fn hatch([x, y, width, height]: [f64; 4]) -> String {
     let line = |from: (f64, f64), to: (f64, f64)| {
-        let at = |(across, down): (f64, f64)| format!("{} {}", Units(x + across * width), Units(y + down * height));
+        let at = |(across, down): (f64, f64)| {
+            format!("{} {}", Units(x + across * width), Units(y + down * height))
+        };
         format!("M{}L{}", at(from), at(to))
     };
     line((0.0, 0.5), (0.5, 0.0)) + &line((0.0, 1.0), (1.0, 0.0)) + &line((0.5, 1.0), (1.0, 0.5))

@@ -9,9 +9,7 @@ use crate::palette::{LEVELS, ramp};
 use crate::subscript::{Piece, wrapped};
 use crate::ticks::{Tick, ticks};
 
-use super::lettering::{
-    LABEL_SIZE, LEADING, TICK_LENGTH, TICK_SIZE, Units, label_width, tick_label, turned,
-};
+use super::lettering::{LABEL_SIZE, LEADING, TICK_LENGTH, TICK_SIZE, Units, label_width, tick_label, turned};
 
 const BAR: f64 = 13.0;
 /// Height for each tick with a label.
@@ -69,8 +67,7 @@ impl ColourBar {
             let _ = write!(marks, "M{} {}h{}", Units(x + BAR), Units(at(tick.value)), Units(TICK_LENGTH));
         }
         for value in &self.ticks.1 {
-            let _ =
-                write!(marks, "M{} {}h{}", Units(x + BAR), Units(at(*value)), Units(TICK_LENGTH * 0.55));
+            let _ = write!(marks, "M{} {}h{}", Units(x + BAR), Units(at(*value)), Units(TICK_LENGTH * 0.55));
         }
         let _ = writeln!(
             out,

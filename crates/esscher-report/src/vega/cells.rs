@@ -142,11 +142,7 @@ mod tests {
         let value = cells(&map);
         assert_eq!(
             value["cells"],
-            json!([
-                [[1.0, 0, true], [100.0, 255]],
-                [["∞", null, false], null],
-                [[0.0, null, true], null]
-            ])
+            json!([[[1.0, 0, true], [100.0, 255]], [["∞", null, false], null], [[0.0, null, true], null]])
         );
     }
 
