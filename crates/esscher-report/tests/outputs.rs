@@ -41,7 +41,7 @@ fn map() -> HeatMap {
         y: "layer".into(),
         columns: names(3),
         rows: names(2),
-        cells: vec![vec![Some(1e-4), Some(0.01), Some(1.0)], vec![Some(0.0), None, Some(0.1)]],
+        cells: vec![vec![Some(1e-4), Some(0.01), Some(1.0)], vec![Some(0.0), None, Some(0.2)]],
         colour_label: "error ε_L".into(),
         scale: Scale::Logarithmic,
         threshold: Some(0.01),
@@ -127,9 +127,9 @@ fn drawings_and_pages_are_the_same_bytes_each_time() -> Result<(), esscher_repor
 
 #[test]
 fn a_heat_map_has_the_same_numbers_in_every_output() -> Result<(), esscher_report::DrawingError> {
-    let data = "layer,head,error ε_L\n0,0,0.0001\n0,1,0.01\n0,2,1\n1,0,0\n1,1,\n1,2,0.1\n";
+    let data = "layer,head,error ε_L\n0,0,0.0001\n0,1,0.01\n0,2,1\n1,0,0\n1,1,\n1,2,0.2\n";
     assert_eq!(csv::drawing(&map()), data);
-    assert!(latex::drawing(&map()).contains("1 & $0$ & -- & $0.1$ \\\\\n"), "{}", latex::heat_map(&map()));
+    assert!(latex::drawing(&map()).contains("1 & $0$ & -- & $0.2$ \\\\\n"), "{}", latex::heat_map(&map()));
     let section = Section { blocks: vec![Block::HeatMap(map())], ..Section::default() };
     let document = Document { sections: vec![section], ..Document::default() };
     let words = text(&document);
