@@ -1,0 +1,154 @@
+//! Verdicts, decisions, assignments and their prices.
+
+use esscher_audit::assignment::{Assignment, Running};
+use esscher_audit::candidate::{Candidate, Frame};
+use esscher_audit::discrepancy::Discrepancy;
+use esscher_audit::dossier::{Criterion, Dossier, shuffled};
+use esscher_audit::examination::Findings;
+use esscher_audit::head::Order;
+use esscher_audit::model::Shape;
+use esscher_audit::portrait::{Portrait, Sink};
+use esscher_audit::replacement::Middle;
+use esscher_audit::verdict::{Verdict, judge, spread};
+use esscher_core::numerics::Stream;
+
+const SHAPE: Shape = Shape {
+    layers: 2,
+    heads: 4,
+    key_value_heads: 2,
+    head_dimension: 16,
+    width: 64,
+    vocabulary: 100,
+    context: 512,
+    order: Order::Causal,
+};
+
+fn measure(name: &str) -> Candidate {
+    name.parse().unwrap()
+}
+
+#[test]
+fn one_text_never_decides() {
+    assert_eq!(judge(&[0.001], 0.05), Verdict::Uncertain);
+    assert_eq!(judge(&[], 0.05), Verdict::Uncertain);
+    assert_eq!(spread(&[0.5]).unwrap().high, f64::INFINITY);
+}
+
+/// Normal errors of mean exactly at the tolerance are accepted with probability 5 %: of 2000 trials 100 ± 10; five standard errors.
+#[test]
+fn a_head_at_the_tolerance_is_accepted_once_in_twenty() {
+    let mut stream = Stream::new(5, 0, 0);
+    let accepted = (0..2000)
+        .filter(|_| {
+            let errors: Vec<f64> = (0..6).map(|_| 0.05 + 0.01 * stream.normal()).collect();
+            judge(&errors, 0.05) == Verdict::Accepted
+        })
+        .count();
+    assert!((50..=150).contains(&accepted), "{accepted}");
+}
+
+#[test]
+fn names_of_candidates_are_read_as_they_are_written() {
+    for name in
+        ["exact", "dropped", "mean", "gaussian", "tilted-gaussian", "reduced-gaussian/8", "tilted-means/32", "tilted-gaussians/4",
+         "top-16+dropped", "top-32+tilted-means/32"]
+    {
+        assert_eq!(measure(name).to_string(), name);
+    }
+    for wrong in ["", "tilted", "top-0+mean", "top-4+exact", "tilted-means/0", "tilted-means/9999", "mean/3", "top-x+mean"] {
+        assert!(wrong.parse::<Candidate>().is_err(), "{wrong}");
+    }
+}
+
+/// Findings whose error with candidate c on text t of head (l, h) is `error(l, h, c, t)`.
+fn dossier(candidates: &[&str], error: impl Fn(usize, usize, usize, usize) -> f64) -> Dossier {
+    let portrait = Portrait {
+        score_variance: 1.0,
+        effective_tokens: 10.0,
+        half_token_noise: 0.1,
+        first_token_weight: 0.5,
+        sink: Sink { position: 0, weight: 0.5 },
+    };
+    let texts = (0..3)
+        .map(|text| {
+            (0..SHAPE.layers * SHAPE.heads)
+                .map(|place| {
+                    let (layer, head) = (place / SHAPE.heads, place % SHAPE.heads);
+                    let errors = (0..candidates.len())
+                        .map(|candidate| {
+                            let relative = error(layer, head, candidate, text);
+                            Discrepancy { relative, residual: Some(relative / 10.0) }
+                        })
+                        .collect();
+                    Findings { layer, head, portrait: portrait.clone(), errors }
+                })
+                .collect()
+        })
+        .collect();
+    let candidates = candidates.iter().map(|name| (measure(name), Running::Streaming)).collect();
+    Dossier::new(&SHAPE, candidates, texts).unwrap()
+}
+
+#[test]
+fn the_cheapest_accepted_candidate_is_chosen_and_a_group_needs_all_its_readers() {
+    // The mean is good enough for head 0, the Gaussian for heads 0, 1 and 2, nothing for head 3.
+    let errors = [[0.01, 0.2, 0.2, 0.2], [0.01, 0.01, 0.01, 0.2]];
+    let dossier = dossier(&["mean", "tilted-gaussian"], |_, head, candidate, text| {
+        errors[candidate][head] * (1.0 + 0.01 * text as f64)
+    });
+    let all = |_: &Candidate| true;
+    let heads = dossier.decide_heads(Running::Streaming, Criterion::Output, 0.05, &all);
+    let chosen: Vec<_> = heads[0].iter().map(|decision| decision.candidate).collect();
+    let (mean, gaussian) = (Some(measure("mean")), Some(measure("tilted-gaussian")));
+    assert_eq!(chosen, [mean, gaussian, gaussian, None]);
+    assert_eq!(heads[1][3].verdict, Verdict::Refused);
+    let groups = dossier.decide_groups(Running::Streaming, Criterion::Output, 0.05, &all);
+    assert_eq!(groups[0].iter().map(|decision| decision.candidate).collect::<Vec<_>>(), [gaussian, None]);
+    let assignment = dossier.assignment(&groups).unwrap();
+    assert_eq!((assignment.replaced_heads(), assignment.freed_groups(&SHAPE)), (4, 2));
+    // By the residual criterion, ten times smaller here, everything is accepted.
+    let residual = dossier.decide_heads(Running::Streaming, Criterion::Residual, 0.05, &all);
+    assert!(residual.iter().flatten().all(|decision| decision.candidate == mean));
+    // Nothing was asked offline.
+    let offline = dossier.decide_heads(Running::Offline, Criterion::Output, 0.05, &all);
+    assert!(offline.iter().flatten().all(|decision| decision.verdict == Verdict::Uncertain));
+}
+
+#[test]
+fn the_control_moves_candidates_and_keeps_their_numbers() {
+    let mut rows = vec![vec![Candidate::Exact; 4]; 2];
+    rows[0] = vec![measure("mean"); 4];
+    let assignment = Assignment::new(&SHAPE, rows).unwrap();
+    let moved: Vec<Assignment> =
+        (0..8).map(|trial| shuffled(&SHAPE, &assignment, 2, &mut Stream::new(1, trial, 0)).unwrap()).collect();
+    assert!(moved.iter().all(|other| other.replaced_heads() == 4 && other.freed_groups(&SHAPE) == 2));
+    assert!(moved.iter().any(|other| *other != assignment));
+}
+
+#[test]
+fn a_cache_costs_what_its_tokens_and_states_take() {
+    let frame = Frame::default();
+    let tokens = 10_000;
+    let (exact, ours) =
+        Assignment::everywhere(&SHAPE, Candidate::Exact).cache_bytes(&SHAPE, &frame, Running::Streaming, tokens, 2);
+    assert_eq!(exact, ours);
+    assert_eq!(exact, (2 * 16 * 2 * tokens * 2 * 2) as f64);
+    let (_, dropped) =
+        Assignment::everywhere(&SHAPE, measure("dropped")).cache_bytes(&SHAPE, &frame, Running::Streaming, tokens, 2);
+    assert_eq!(dropped, (2 * 16 * 2 * frame.tokens() * 2 * 2) as f64);
+    let gaussian = Assignment::everywhere(&SHAPE, Candidate::Measure { top: 0, middle: Middle::TiltedGaussian });
+    let (_, shared) = gaussian.cache_bytes(&SHAPE, &frame, Running::Streaming, tokens, 2);
+    let (_, owned) = gaussian.cache_bytes(&SHAPE, &frame, Running::Offline, tokens, 2);
+    let state = (16 + 1) as f64 * (2 * 16 * 2) as f64;
+    assert!((shared - dropped - 4.0 * state).abs() < 1e-6);
+    assert!((owned - dropped - 8.0 * state).abs() < 1e-6);
+    // A short prompt is kept as it is.
+    assert_eq!(gaussian.cache_bytes(&SHAPE, &frame, Running::Streaming, 50, 2), (12_800.0, 12_800.0));
+}
+
+#[test]
+fn an_assignment_of_another_model_is_refused() {
+    let message = |rows| Assignment::new(&SHAPE, rows).unwrap_err().to_string();
+    assert!(message(vec![vec![Candidate::Exact; 4]]).contains("1 layers does not fit a model of 2"));
+    assert!(message(vec![vec![Candidate::Exact; 4], vec![]]).contains("layer 1 of the assignment has 0 heads"));
+}

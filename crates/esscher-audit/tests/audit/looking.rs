@@ -1,0 +1,88 @@
+//! Portraits, discrepancies, segments and needles in worlds whose answers are known.
+
+use esscher_audit::discrepancy::discrepancy;
+use esscher_audit::head::{Head, Order};
+use esscher_audit::portrait::portrait;
+use esscher_audit::segment::segments;
+use esscher_core::numerics::Stream;
+
+/// One coordinate, tilts 1: the score of a token is its key.
+fn head<'a>(order: Order, tilts: &'a [f32], keys: &'a [f32], values: &'a [f32]) -> Head<'a> {
+    Head { order, dimension: 1, tilts, keys, values }
+}
+
+#[test]
+fn equal_scores_spread_over_all_tokens() {
+    let ones = vec![1.0; 200];
+    let seen = portrait(&head(Order::Whole, &ones, &ones, &ones), &mut Stream::new(1, 0, 0)).unwrap();
+    assert!(seen.score_variance < 1e-12);
+    assert!((seen.effective_tokens - 200.0).abs() < 1e-3, "{}", seen.effective_tokens);
+    assert!(seen.half_token_noise < 1e-6);
+    assert!((seen.first_token_weight - 4.0 / 200.0).abs() < 1e-6);
+    // Causal queries of the second half see 100 to 200 tokens: the median is in the middle.
+    let seen = portrait(&head(Order::Causal, &ones, &ones, &ones), &mut Stream::new(1, 0, 0)).unwrap();
+    assert!((seen.effective_tokens - 150.0).abs() < 2.0, "{}", seen.effective_tokens);
+}
+
+/// E Σp² of the softmax of L normal scores of variance s² is close to e^{s²}/L: effective tokens L e^{−s²}. At s² = 1/2 and L = 20,000
+/// the next order is 1/L · e^{2s²}(…) below a percent; the sample's own fluctuation of Σe^{2s} is 1.5 % (two standard errors 3 %).
+#[test]
+fn normal_scores_have_the_variance_and_the_effective_tokens_of_the_theory() {
+    let (tokens, variance) = (20_000, 0.5_f64);
+    let mut stream = Stream::new(3, 0, 0);
+    let keys: Vec<f32> = (0..tokens).map(|_| (variance.sqrt() * stream.normal()) as f32).collect();
+    let ones = vec![1.0; tokens];
+    let seen = portrait(&head(Order::Whole, &ones, &keys, &keys), &mut Stream::new(1, 0, 0)).unwrap();
+    assert!((seen.score_variance - variance).abs() < 0.02, "{}", seen.score_variance);
+    let expected = tokens as f64 * (-variance).exp();
+    assert!((seen.effective_tokens / expected - 1.0).abs() < 0.05, "{} {expected}", seen.effective_tokens);
+}
+
+#[test]
+fn a_sink_is_found_with_its_weight() {
+    let tokens = 64;
+    let mut keys = vec![0.0_f32; tokens];
+    keys[7] = 63.0_f32.ln();
+    let ones = vec![1.0; tokens];
+    let seen = portrait(&head(Order::Whole, &ones, &keys, &ones), &mut Stream::new(1, 0, 0)).unwrap();
+    assert_eq!(seen.sink.position, 7);
+    assert!((seen.sink.weight - 0.5).abs() < 1e-5);
+}
+
+#[test]
+fn a_text_of_one_token_has_no_portrait() {
+    assert_eq!(portrait(&head(Order::Causal, &[1.0], &[1.0], &[1.0]), &mut Stream::new(1, 0, 0)), None);
+}
+
+#[test]
+fn discrepancies_are_relative_to_the_output_and_to_the_stream() {
+    let exact: Vec<f32> = (0..20).flat_map(|_| [3.0, 4.0]).collect();
+    let moved: Vec<f32> = (0..20).flat_map(|_| [3.0, 4.5]).collect();
+    let doubled = |rows: &[f32]| rows.chunks(2).map(|row| 2.0 * (row[0] * row[0] + row[1] * row[1]).sqrt()).collect();
+    let norms = vec![10.0; 20];
+    let found = discrepancy(&moved, &exact, 2, Some((&doubled, &norms)));
+    assert!((found.relative - 0.1).abs() < 1e-7);
+    assert!((found.residual.unwrap() - 0.1).abs() < 1e-7);
+    assert_eq!(discrepancy(&exact, &exact, 2, None).relative, 0.0);
+}
+
+#[test]
+fn segments_are_disjoint_and_begin_as_the_model_expects() {
+    let text: Vec<u32> = (10..110).collect();
+    let cut = segments(&text, Some(1), 11, 5).unwrap();
+    assert_eq!(cut.len(), 5);
+    assert!(cut.iter().all(|segment| segment.len() == 11 && segment[0] == 1));
+    let mut all: Vec<u32> = cut.iter().flat_map(|segment| segment[1..].to_vec()).collect();
+    let count = all.len();
+    all.sort_unstable();
+    all.dedup();
+    assert_eq!(all.len(), count);
+}
+
+#[test]
+fn segments_of_nothing_and_of_too_little_say_so() {
+    let message = |text: &[u32], length, count| segments(text, None, length, count).unwrap_err().to_string();
+    assert!(message(&[], 8, 1).contains("the text is empty"));
+    assert!(message(&[1; 20], 8, 3).contains("the text has 20 tokens, 3 segments of 8 need 24"));
+    assert!(message(&[1; 20], 0, 3).contains("hold no text"));
+}
