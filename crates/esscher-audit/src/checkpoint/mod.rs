@@ -1,6 +1,116 @@
 //! Checkpoints: bytes of a file in one of the field's formats -> the weights of an architecture.
 
+use sha2::{Digest, Sha256};
+
+use crate::Error;
+use crate::vocabulary::Vocabulary;
 use crate::weights::Matrix;
+
+mod gguf;
+mod llama2c;
+mod tensors;
+
+/// The bytes of a checkpoint, as its user has them.
+#[derive(Debug, Clone, Copy)]
+pub struct Source<'a> {
+    /// For messages: the name of the main file.
+    pub name: &'a str,
+    /// The main file: weights, with or without a vocabulary.
+    pub weights: &'a [u8],
+    /// The `config.json` beside it, which safetensors need.
+    pub config: Option<&'a [u8]>,
+    /// The `tokenizer.json` or llama2.c `tokenizer.bin` beside it; it goes before a vocabulary in the main file.
+    pub tokenizer: Option<&'a [u8]>,
+}
+
+/// A model with its vocabulary.
+#[derive(Debug, Clone)]
+pub struct Checkpoint {
+    /// The name of the main file.
+    pub name: String,
+    /// The format of the main file.
+    pub format: Format,
+    /// SHA-256 of the main file, in hexadecimal.
+    pub sha256: String,
+    /// The numbers.
+    pub weights: Weights,
+    /// Text to tokens, if there is a tokeniser.
+    pub vocabulary: Option<Vocabulary>,
+}
+
+/// What a file is, by its first bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// llama2.c, single precision.
+    Llama2c,
+    /// GGUF.
+    Gguf,
+}
+
+impl Format {
+    /// The name by which the field knows it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Format::Llama2c => "llama2.c",
+            Format::Gguf => "GGUF",
+        }
+    }
+
+    /// Recognises a file.
+    ///
+    /// # Errors
+    /// Bytes that are none of the known formats.
+    pub fn recognise(name: &str, bytes: &[u8]) -> Result<Self, Error> {
+        if bytes.starts_with(gguf::MAGIC) {
+            Ok(Format::Gguf)
+        } else if llama2c::plausible(bytes) {
+            Ok(Format::Llama2c)
+        } else {
+            Err(Error::Unsupported {
+                what: format!("{name}: a file of {} bytes of unknown format", bytes.len()),
+                problem: "GGUF and llama2.c are; a llama2.c file that is truncated looks like this too"
+                    .to_string(),
+            })
+        }
+    }
+}
+
+impl Checkpoint {
+    /// Reads a checkpoint of any known format.
+    ///
+    /// # Errors
+    /// Files that are damaged, unknown, of an unknown architecture or tensor type, or that do not fit each other.
+    pub fn read(source: &Source<'_>) -> Result<Self, Error> {
+        let Source { name, weights: bytes, tokenizer, .. } = *source;
+        let format = Format::recognise(name, bytes)?;
+        let (weights, inside) = match format {
+            Format::Llama2c => {
+                let (weights, vocabulary) = llama2c::read(name, bytes)?;
+                (Weights::Llama(weights), vocabulary)
+            }
+            Format::Gguf => {
+                let (weights, vocabulary) = gguf::read(name, bytes, tokenizer.is_none())?;
+                (Weights::Llama(weights), vocabulary)
+            }
+        };
+        let vocabulary = match tokenizer {
+            None => inside,
+            Some(bytes) => Some(Vocabulary::from_file(name, bytes, weights.vocabulary())?),
+        };
+        let sha256 = Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+        Ok(Checkpoint { name: name.to_string(), format, sha256, weights, vocabulary })
+    }
+}
+
+impl Weights {
+    /// Rows of the embedding.
+    fn vocabulary(&self) -> usize {
+        match self {
+            Weights::Llama(weights) => weights.embedding.rows(),
+            Weights::Bert(weights) => weights.words.rows(),
+        }
+    }
+}
 
 /// The weights of a model, by architecture.
 #[derive(Debug, Clone)]

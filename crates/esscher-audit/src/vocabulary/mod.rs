@@ -1,1 +1,179 @@
 //! Vocabularies: text -> tokens, as each checkpoint was trained.
+
+use tokenizers::Tokenizer;
+
+use crate::Error;
+
+mod byte_level;
+pub(crate) mod gguf;
+mod llama2c;
+mod scored;
+
+use scored::ScoredPieces;
+
+/// The tokens of a model and how text is cut into them.
+#[derive(Debug, Clone)]
+pub struct Vocabulary {
+    kind: Kind,
+    length: usize,
+    begin: Option<u32>,
+    puts_begin: bool,
+}
+
+#[derive(Debug, Clone)]
+enum Kind {
+    /// Byte pairs and word pieces, by the field's library. Its own template may put tokens around a text.
+    Library { tokenizer: Box<Tokenizer>, template: bool },
+    /// The sentencepiece way: the neighbours of best score merge first.
+    Scored(Box<ScoredPieces>),
+}
+
+impl Vocabulary {
+    /// The vocabulary of a `tokenizer.json` or of a llama2.c `tokenizer.bin`, whichever the bytes are.
+    ///
+    /// # Errors
+    /// As [`from_json`](Self::from_json) and [`from_llama2c`](Self::from_llama2c).
+    pub fn from_file(file: &str, bytes: &[u8], rows: usize) -> Result<Self, Error> {
+        let json = bytes.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
+        if json { Self::from_json(file, bytes, rows) } else { Self::from_llama2c(file, bytes, rows) }
+    }
+
+    /// The vocabulary of a `tokenizer.json`; `rows` is the number of rows of the embedding that it must fit.
+    ///
+    /// Truncation and padding are turned off; the file's own template puts special tokens around a text, such as \[CLS\] and
+    /// \[SEP\].
+    ///
+    /// # Errors
+    /// A file that the `tokenizers` library refuses, another number of tokens than rows.
+    pub fn from_json(file: &str, bytes: &[u8], rows: usize) -> Result<Self, Error> {
+        let damaged = |problem: String| Error::Damaged { what: file.to_string(), problem };
+        let mut tokenizer = Tokenizer::from_bytes(bytes)
+            .map_err(|error| damaged(format!("not a tokenizer.json of the `tokenizers` library: {error}")))?;
+        tokenizer.with_padding(None);
+        tokenizer.with_truncation(None).map_err(|error| damaged(error.to_string()))?;
+        let length = tokenizer.get_vocab_size(true);
+        check_length(file, length, rows)?;
+        // What an empty text becomes is what the template puts around any.
+        let empty = tokenizer.encode_fast("", true).map_err(|error| damaged(error.to_string()))?;
+        let begin = empty.get_ids().first().copied();
+        let kind = Kind::Library { tokenizer: Box::new(tokenizer), template: true };
+        let vocabulary = Vocabulary { kind, length, begin, puts_begin: begin.is_some() };
+        vocabulary.within(empty.get_ids().to_vec())?;
+        Ok(vocabulary)
+    }
+
+    /// The tokens of a text, with the special tokens around it that the model was trained with.
+    ///
+    /// # Errors
+    /// Characters that the vocabulary has no token for.
+    pub fn encode(&self, text: &str) -> Result<Vec<u32>, Error> {
+        if let Kind::Library { tokenizer, template: true } = &self.kind {
+            return self.library(tokenizer, text, true);
+        }
+        let mut tokens = self.encode_bare(text)?;
+        if let (true, Some(begin)) = (self.puts_begin, self.begin) {
+            tokens.insert(0, begin);
+        }
+        Ok(tokens)
+    }
+
+    /// The tokens of a text alone.
+    ///
+    /// # Errors
+    /// Characters that the vocabulary has no token for.
+    pub fn encode_bare(&self, text: &str) -> Result<Vec<u32>, Error> {
+        match &self.kind {
+            Kind::Library { tokenizer, .. } => self.library(tokenizer, text, false),
+            Kind::Scored(pieces) => pieces.encode(text),
+        }
+    }
+
+    fn library(&self, tokenizer: &Tokenizer, text: &str, template: bool) -> Result<Vec<u32>, Error> {
+        let encoding = tokenizer
+            .encode_fast(text, template)
+            .map_err(|error| Error::Request(format!("the tokeniser refuses the text: {error}")))?;
+        self.within(encoding.get_ids().to_vec())
+    }
+
+    /// A hostile tokenizer.json may number its tokens with gaps: none may point outside the embedding.
+    fn within(&self, tokens: Vec<u32>) -> Result<Vec<u32>, Error> {
+        match tokens.iter().find(|token| **token as usize >= self.length) {
+            None => Ok(tokens),
+            Some(token) => Err(Error::Damaged {
+                what: "the vocabulary".to_string(),
+                problem: format!("it gave token {token} but has {} tokens", self.length),
+            }),
+        }
+    }
+
+    /// The text of tokens; control tokens have none.
+    pub fn decode(&self, tokens: &[u32]) -> String {
+        match &self.kind {
+            Kind::Library { tokenizer, .. } => tokenizer.decode(tokens, true).unwrap_or_default(),
+            Kind::Scored(pieces) => pieces.decode(tokens),
+        }
+    }
+
+    /// One token in printable form: a blank stays a blank, what cannot be seen is escaped.
+    pub fn token(&self, token: u32) -> String {
+        let text = match &self.kind {
+            Kind::Library { tokenizer, .. } => {
+                let raw = tokenizer.id_to_token(token);
+                match tokenizer.decode(&[token], false) {
+                    // Part of a character: the library's own letters for bytes.
+                    Ok(text) if text.contains(char::REPLACEMENT_CHARACTER) => raw.unwrap_or(text),
+                    Ok(text) if text.is_empty() => raw.unwrap_or_default(),
+                    Ok(text) => text,
+                    Err(_) => raw.unwrap_or_default(),
+                }
+            }
+            Kind::Scored(pieces) => pieces.token(token),
+        };
+        let mut printable = String::new();
+        for character in text.chars() {
+            if character.is_control() {
+                printable.extend(character.escape_default());
+            } else {
+                printable.push(character);
+            }
+        }
+        printable
+    }
+
+    /// Number of tokens.
+    pub fn len(&self) -> usize {
+        self.length
+    }
+
+    /// Whether there is no token.
+    pub fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
+    /// The token that begins a text, if the vocabulary has one.
+    pub fn begin(&self) -> Option<u32> {
+        self.begin
+    }
+
+    /// Whether [`encode`](Self::encode) puts [`begin`](Self::begin) in front.
+    pub fn puts_begin(&self) -> bool {
+        self.puts_begin && self.begin.is_some()
+    }
+}
+
+fn check_length(file: &str, tokens: usize, rows: usize) -> Result<(), Error> {
+    if tokens == rows {
+        return Ok(());
+    }
+    Err(Error::Damaged {
+        what: file.to_string(),
+        problem: format!(
+            "the vocabulary has {tokens} tokens but the embedding has {rows} rows; is the tokeniser that of this checkpoint?"
+        ),
+    })
+}
+
+/// A token's number if it is one of `length`.
+fn token_below(length: usize, number: usize) -> Option<u32> {
+    u32::try_from(number).ok().filter(|_| number < length)
+}
