@@ -1,5 +1,19 @@
 //! Replacements: a head's context as a small measure of atoms, an exact window and a middle.
 
+mod calibration;
+mod clusters;
+mod geometry;
+mod moments;
+pub mod offline;
+mod state;
+pub mod streaming;
+mod tokens;
+
+pub use state::exact_bytes;
+pub use streaming::StreamingCache;
+
+pub(crate) use tokens::{Tokens, dot};
+
 use crate::Error;
 use std::fmt;
 

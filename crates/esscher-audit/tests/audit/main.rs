@@ -2,3 +2,4 @@
 
 mod judging;
 mod looking;
+mod replacements;
