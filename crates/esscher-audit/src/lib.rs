@@ -2,7 +2,7 @@
 //!
 //! In reading order: [`checkpoint`] turns bytes into named tensors, [`vocabulary`] text into tokens; [`model`] runs them and lets
 //! anything compute the attention of its layers; [`head`] is what one head saw of one text; [`replacement`] answers a head's
-//! queries from a small measure, [`eviction`] from fewer tokens.
+//! queries from a small measure, [`eviction`] from fewer tokens; [`texts`] are there to try it on.
 //!
 //! The crate reads bytes that it is handed and touches no file.
 
@@ -12,6 +12,7 @@ pub mod eviction;
 pub mod head;
 pub mod model;
 pub mod replacement;
+pub mod texts;
 pub mod vocabulary;
 pub mod weights;
 

@@ -1,0 +1,41 @@
+//! Texts that come with the audit, so that a first one needs nothing but a checkpoint.
+
+/// A text and where it comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Text {
+    /// As specifications name it.
+    pub name: &'static str,
+    /// In one line.
+    pub what: &'static str,
+    /// Who may use it.
+    pub licence: &'static str,
+    /// Paragraphs of plain prose.
+    pub content: &'static str,
+}
+
+/// All of them, the simplest language first.
+pub const TEXTS: [Text; 3] = [
+    Text {
+        name: "stories",
+        what: "short stories for small children, the language that stories15M knows",
+        licence: "MIT OR Apache-2.0",
+        content: include_str!("../texts/stories.txt"),
+    },
+    Text {
+        name: "bible",
+        what: "Genesis and the beginning of Exodus in the King James version, a paragraph per chapter",
+        licence: "public domain",
+        content: include_str!("../texts/bible.txt"),
+    },
+    Text {
+        name: "jargon",
+        what: "the entries from `abbrev` to `bug` of the Jargon File 4.4.7, an explanation of hackers' slang",
+        licence: "public domain",
+        content: include_str!("../texts/jargon.txt"),
+    },
+];
+
+/// The text of this name.
+pub fn text(name: &str) -> Option<&'static Text> {
+    TEXTS.iter().find(|text| text.name == name)
+}
