@@ -5,7 +5,7 @@ use crate::assignment::Assignment;
 use crate::calibration::Calibration;
 use crate::candidate::{Candidate, Frame};
 use crate::head::Order;
-use crate::model::{HeadCache, LayerAttention, LayerInput, Shape};
+use crate::model::{ExactCache, LayerAttention, LayerInput, Shape};
 use crate::replacement::StreamingCache;
 use rayon::prelude::*;
 
@@ -17,7 +17,7 @@ pub struct MixedCache {
 }
 
 enum GroupCache {
-    Exact(HeadCache),
+    Exact(Box<ExactCache>),
     Streaming(Box<StreamingCache>),
 }
 
@@ -47,7 +47,11 @@ impl MixedCache {
                 "layer {layer}: `{}` is compared on whole texts only; decode with exact heads and measures",
                 candidates[0]
             ))),
-            _ => Ok(GroupCache::Exact(HeadCache::new(shape.head_dimension))),
+            _ => {
+                // A model of one layer with one key-value head.
+                let alone = Shape { layers: 1, heads: readers, key_value_heads: 1, ..*shape };
+                Ok(GroupCache::Exact(Box::new(ExactCache::new(&alone)?)))
+            }
         };
         let layers = assignment
             .rows()
@@ -82,21 +86,27 @@ impl LayerAttention for MixedCache {
         *tokens += input.count;
         let (d, heads, groups) = (self.shape.head_dimension, self.shape.heads, self.shape.key_value_heads);
         let readers = heads / groups.max(1);
-        let answered: Vec<Vec<f32>> = self.layers[input.layer]
+        let answered: Vec<Result<Vec<f32>, Error>> = self.layers[input.layer]
             .par_iter_mut()
             .enumerate()
             .map(|(group, cache)| {
-                let mut outputs = vec![0.0; input.count * readers * d];
-                for (token, outputs) in outputs.chunks_exact_mut(readers * d).enumerate() {
-                    let key = &input.keys[(token * groups + group) * d..][..d];
-                    let value = &input.values[(token * groups + group) * d..][..d];
-                    let tilts = &input.tilts[(token * heads + group * readers) * d..][..readers * d];
-                    match cache {
-                        GroupCache::Exact(cache) => {
-                            cache.absorb(key, value);
-                            cache.read(tilts, outputs);
-                        }
-                        GroupCache::Streaming(cache) => {
+                let columns = |table: &[f32], heads: usize, first: usize, count: usize| -> Vec<f32> {
+                    let tokens = table.chunks_exact(heads * d);
+                    tokens.flat_map(|token| &token[first * d..(first + count) * d]).copied().collect()
+                };
+                let tilts = columns(input.tilts, heads, group * readers, readers);
+                let keys = columns(input.keys, groups, group, 1);
+                let values = columns(input.values, groups, group, 1);
+                let mut outputs = vec![0.0; tilts.len()];
+                match cache {
+                    GroupCache::Exact(cache) => {
+                        let alone = LayerInput { layer: 0, tilts: &tilts, keys: &keys, values: &values, ..*input };
+                        cache.attend(&alone, &mut outputs)?;
+                    }
+                    GroupCache::Streaming(cache) => {
+                        let tokens = keys.chunks_exact(d).zip(values.chunks_exact(d));
+                        let asked = tilts.chunks_exact(readers * d).zip(outputs.chunks_exact_mut(readers * d));
+                        for ((key, value), (tilts, outputs)) in tokens.zip(asked) {
                             cache.absorb(key, value);
                             for (tilt, output) in tilts.chunks_exact(d).zip(outputs.chunks_exact_mut(d)) {
                                 cache.read(tilt, output);
@@ -104,10 +114,11 @@ impl LayerAttention for MixedCache {
                         }
                     }
                 }
-                outputs
+                Ok(outputs)
             })
             .collect();
-        for (group, outputs) in answered.iter().enumerate() {
+        for (group, outputs) in answered.into_iter().enumerate() {
+            let outputs = outputs?;
             for (token, row) in outputs.chunks_exact(readers * d).enumerate() {
                 output[(token * heads + group * readers) * d..][..readers * d].copy_from_slice(row);
             }

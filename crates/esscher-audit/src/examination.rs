@@ -74,19 +74,20 @@ impl LayerAttention for Examiner<'_> {
             .map(|token| token.iter().map(|entry| entry * entry).sum::<f32>().sqrt())
             .collect();
         let readers = self.calibration.layer(input.layer);
+        let projection = self.model.output_projection(input.layer);
         let output: &[f32] = output;
         let found: Vec<Result<Vec<Findings>, Error>> = (0..heads.groups())
             .into_par_iter()
             .map(|group| {
                 let members = heads.group(group);
-                let candidates: Vec<Vec<Vec<f32>>> = self
+                let candidates = self
                     .questions
                     .candidates
                     .iter()
                     .map(|(candidate, running)| {
                         answers(*candidate, &self.questions.frame, *running, &members, &readers[group])
                     })
-                    .collect();
+                    .collect::<Result<Vec<Vec<Vec<f32>>>, Error>>()?;
                 let mut findings = Vec::new();
                 for (member, seen) in members.iter().enumerate() {
                     let head = group * heads.readers() + member;
@@ -99,7 +100,8 @@ impl LayerAttention for Examiner<'_> {
                         .flat_map(|token| &token[head * shape.head_dimension..][..shape.head_dimension])
                         .copied()
                         .collect();
-                    let projected = |rows: &[f32]| self.model.projected_norms(input.layer, head, rows);
+                    let projected =
+                        |rows: &[f32]| projection.as_ref().and_then(|projection| projection.norms(head, rows)).unwrap_or_default();
                     let errors = candidates
                         .iter()
                         .map(|outputs| {

@@ -2,17 +2,37 @@
 //!
 //! In reading order: [`checkpoint`] turns bytes into named tensors, [`vocabulary`] text into tokens; [`model`] runs them and lets
 //! anything compute the attention of its layers; [`head`] is what one head saw of one text; [`replacement`] answers a head's
-//! queries from a small measure, [`eviction`] from fewer tokens; [`texts`] are there to try it on.
+//! queries from a small measure, [`eviction`] from fewer tokens. A [`candidate`] is one of these; [`calibration`] is what they may
+//! know in advance, [`answer`] asks one of them.
+//!
+//! Then the questions: [`portrait`] and [`discrepancy`] look at one head, [`examination`] at all heads on a text, [`dossier`] and
+//! [`verdict`] decide over texts, an [`assignment`] says who replaces whom; [`replaced`] runs the model so, [`likelihood`] and [`needle`]
+//! say what it costs, [`decoding`] does it in constant memory; [`texts`] are there to try it on.
 //!
 //! The crate reads bytes that it is handed and touches no file.
 
+pub mod answer;
+pub mod assignment;
+pub mod calibration;
+pub mod candidate;
 pub mod checkpoint;
+pub mod decoding;
+pub mod discrepancy;
+pub mod dossier;
 pub mod error;
 pub mod eviction;
+pub mod examination;
 pub mod head;
+pub mod layer;
+pub mod likelihood;
 pub mod model;
+pub mod needle;
+pub mod portrait;
+pub mod replaced;
 pub mod replacement;
+pub mod segment;
 pub mod texts;
+pub mod verdict;
 pub mod vocabulary;
 pub mod weights;
 

@@ -23,7 +23,7 @@ pub fn log_loss(
         return Ok(None);
     };
     let rows = &hidden[..next.len() * model.shape().width];
-    let likelihoods = model.log_likelihoods(rows, next);
+    let likelihoods = model.log_likelihoods(rows, next)?;
     Ok(Some(-likelihoods.iter().sum::<f64>() / next.len() as f64))
 }
 
@@ -43,7 +43,7 @@ pub fn retrieval(
     let (width, vocabulary) = (model.shape().width, model.shape().vocabulary);
     let before: Vec<f32> =
         haystack.answers.iter().flat_map(|position| &hidden[(position - 1) * width..position * width]).copied().collect();
-    let logits = model.logits(&before);
+    let logits = model.logits(&before)?;
     let first_choice = |row: &[f32]| {
         let best = row.iter().enumerate().max_by(|(_, one), (_, other)| one.total_cmp(other));
         best.map(|(token, _)| token as u32)

@@ -36,15 +36,15 @@ pub fn haystack(
     let fact = |needle: usize| format!(" The secret code of {} is", places[needle]);
     let mut hidden = Vec::new();
     for needle in 0..NEEDLES {
-        hidden.push(vocabulary.encode(&format!("{} {}.", fact(needle), codes[needle]))?);
+        hidden.push(vocabulary.encode_bare(&format!("{} {}.", fact(needle), codes[needle]))?);
     }
     let (mut questions, mut asked) = (Vec::new(), Vec::new());
     for needle in (0..NEEDLES).map(|index| (index * 3 + 1) % NEEDLES) {
-        questions.extend(vocabulary.encode(&fact(needle))?);
-        let answer = vocabulary.encode(&format!(" {}", codes[needle]))?;
+        questions.extend(vocabulary.encode_bare(&fact(needle))?);
+        let answer = vocabulary.encode_bare(&format!(" {}", codes[needle]))?;
         asked.extend((0..answer.len()).map(|token| questions.len() + token));
         questions.extend(answer);
-        questions.extend(vocabulary.encode(".")?);
+        questions.extend(vocabulary.encode_bare(".")?);
     }
     let fixed = usize::from(begin.is_some()) + questions.len() + hidden.iter().map(Vec::len).sum::<usize>();
     let body = length.saturating_sub(fixed);

@@ -43,7 +43,7 @@ impl LayerAttention for ReplacedAttention<'_> {
         }
         let heads = LayerHeads::new(&self.shape, input)?;
         let readers = self.calibration.layer(input.layer);
-        let replaced: Vec<Vec<(usize, Vec<f32>)>> = (0..heads.groups())
+        let replaced: Vec<Result<Vec<(usize, Vec<f32>)>, Error>> = (0..heads.groups())
             .into_par_iter()
             .map(|group| {
                 let members = heads.group(group);
@@ -62,14 +62,16 @@ impl LayerAttention for ReplacedAttention<'_> {
                     let members_of: Vec<usize> =
                         numbered.iter().filter(|(_, other)| *other == candidate).map(|(member, _)| *member).collect();
                     let asked: Vec<_> = members_of.iter().map(|member| members[*member]).collect();
-                    let found = answers(candidate, self.frame, self.running, &asked, &readers[group]);
+                    let found = answers(candidate, self.frame, self.running, &asked, &readers[group])?;
                     outputs.extend(members_of.iter().map(|member| group * heads.readers() + member).zip(found));
                 }
-                outputs
+                Ok(outputs)
             })
             .collect();
-        for (head, rows) in replaced.into_iter().flatten() {
-            write_head(output, self.shape.heads, head, self.shape.head_dimension, &rows);
+        for group in replaced {
+            for (head, rows) in group? {
+                write_head(output, self.shape.heads, head, self.shape.head_dimension, &rows);
+            }
         }
         Ok(())
     }

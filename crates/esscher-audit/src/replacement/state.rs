@@ -8,7 +8,7 @@ impl Replacement {
     /// Atoms, top tokens and the window at its longest (`window + BLOCK`) count 1 each; a tilted mean 1, a tilted Gaussian
     /// d + 1 (m_k, m_v, C_kk, C_vk), of rank r (2d + r² + dr)/2d. The boxes of the guard are counted by [`Self::bytes`] only.
     pub fn state_tokens(&self, dimension: usize) -> f64 {
-        self.exact_tokens().saturating_add(BLOCK) as f64 + self.middle.tokens(dimension)
+        self.exact_tokens().saturating_add(BLOCK) as f64 + self.middle.state_tokens(dimension)
     }
 
     /// Tokens that are kept exactly, the window at its shortest.
@@ -37,8 +37,8 @@ pub fn exact_bytes(dimension: usize, tokens: usize, bytes_per_number: usize) -> 
 }
 
 impl Middle {
-    /// Token-equivalents of the middle.
-    fn tokens(&self, dimension: usize) -> f64 {
+    /// Token-equivalents of the middle: a tilted mean 1, a tilted Gaussian d + 1, of rank r (2d + r² + dr)/2d.
+    pub fn state_tokens(&self, dimension: usize) -> f64 {
         let d = dimension as f64;
         let gaussian = |rank: usize| {
             let r = rank.min(dimension) as f64;
