@@ -488,7 +488,7 @@ fn llama(metadata: &Metadata<'_>, mut tensors: Tensors<'_>) -> Result<LlamaWeigh
         true => Some(tensors.matrix("output.weight", vocabulary, width)?),
         false => None,
     };
-    tensors.finish("llama")?;
+    tensors.finish("a llama model")?;
     Ok(LlamaWeights {
         heads,
         key_value_heads,

@@ -6,9 +6,13 @@ use crate::Error;
 use crate::vocabulary::Vocabulary;
 use crate::weights::Matrix;
 
+pub mod dump;
 mod gguf;
 mod llama2c;
+mod safetensors;
 mod tensors;
+
+pub use dump::Dump;
 
 /// The bytes of a checkpoint, as its user has them.
 #[derive(Debug, Clone, Copy)]
@@ -45,6 +49,10 @@ pub enum Format {
     Llama2c,
     /// GGUF.
     Gguf,
+    /// Safetensors: a model, or a dump.
+    Safetensors,
+    /// NumPy's archive of arrays: a dump.
+    Npz,
 }
 
 impl Format {
@@ -53,6 +61,8 @@ impl Format {
         match self {
             Format::Llama2c => "llama2.c",
             Format::Gguf => "GGUF",
+            Format::Safetensors => "safetensors",
+            Format::Npz => "npz",
         }
     }
 
@@ -63,12 +73,16 @@ impl Format {
     pub fn recognise(name: &str, bytes: &[u8]) -> Result<Self, Error> {
         if bytes.starts_with(gguf::MAGIC) {
             Ok(Format::Gguf)
+        } else if safetensors::plausible(bytes) {
+            Ok(Format::Safetensors)
+        } else if dump::is_archive(bytes) {
+            Ok(Format::Npz)
         } else if llama2c::plausible(bytes) {
             Ok(Format::Llama2c)
         } else {
             Err(Error::Unsupported {
                 what: format!("{name}: a file of {} bytes of unknown format", bytes.len()),
-                problem: "GGUF and llama2.c are; a llama2.c file that is truncated looks like this too"
+                problem: "GGUF, safetensors, llama2.c and dumps in .npz are; is the file truncated or compressed?"
                     .to_string(),
             })
         }
@@ -81,9 +95,15 @@ impl Checkpoint {
     /// # Errors
     /// Files that are damaged, unknown, of an unknown architecture or tensor type, or that do not fit each other.
     pub fn read(source: &Source<'_>) -> Result<Self, Error> {
-        let Source { name, weights: bytes, tokenizer, .. } = *source;
+        let Source { name, weights: bytes, config, tokenizer } = *source;
         let format = Format::recognise(name, bytes)?;
+        if format == Format::Npz || (format == Format::Safetensors && dump::is_dump(name, bytes)) {
+            return Err(Error::Request(format!(
+                "{name} is a dump of queries, keys and values, not a model; read it as a dump"
+            )));
+        }
         let (weights, inside) = match format {
+            Format::Safetensors | Format::Npz => (safetensors::read(name, bytes, config)?, None),
             Format::Llama2c => {
                 let (weights, vocabulary) = llama2c::read(name, bytes)?;
                 (Weights::Llama(weights), vocabulary)
@@ -99,6 +119,35 @@ impl Checkpoint {
         };
         let sha256 = Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
         Ok(Checkpoint { name: name.to_string(), format, sha256, weights, vocabulary })
+    }
+}
+
+/// What a file holds.
+#[derive(Debug, Clone)]
+pub enum Content {
+    /// A model that can be run on any text.
+    Checkpoint(Box<Checkpoint>),
+    /// What a model's heads saw of one text.
+    Dump(Dump),
+}
+
+impl Content {
+    /// Reads a checkpoint or a dump, whichever the bytes are.
+    ///
+    /// # Errors
+    /// As [`Checkpoint::read`] and [`Dump::read`].
+    pub fn read(source: &Source<'_>) -> Result<Self, Error> {
+        let Source { name, weights: bytes, .. } = *source;
+        let is_dump = match Format::recognise(name, bytes)? {
+            Format::Npz => true,
+            Format::Safetensors => dump::is_dump(name, bytes),
+            Format::Llama2c | Format::Gguf => false,
+        };
+        if is_dump {
+            Dump::read(name, bytes).map(Content::Dump)
+        } else {
+            Checkpoint::read(source).map(|checkpoint| Content::Checkpoint(Box::new(checkpoint)))
+        }
     }
 }
 

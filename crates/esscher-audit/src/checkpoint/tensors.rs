@@ -37,11 +37,6 @@ impl<'a> Tensors<'a> {
         self.tensors.contains_key(name)
     }
 
-    /// Forgets the tensors that are not needed.
-    pub(super) fn ignore(&mut self, needless: impl Fn(&str) -> bool) {
-        self.tensors.retain(|name, _| !needless(name));
-    }
-
     /// The sizes of a tensor.
     pub(super) fn shape(&self, name: &str) -> Result<&[usize], Error> {
         self.tensors.get(name).map(|tensor| tensor.shape.as_slice()).ok_or_else(|| self.missing(name))
@@ -74,21 +69,21 @@ impl<'a> Tensors<'a> {
     }
 
     /// Refuses what is left: a bias that nobody adds would make every number quietly wrong.
-    pub(super) fn finish(self, architecture: &str) -> Result<(), Error> {
+    pub(super) fn finish(self, layout: &str) -> Result<(), Error> {
         match self.tensors.keys().next() {
             None => Ok(()),
             Some(name) => Err(Error::Unsupported {
                 what: format!("{}: tensor `{}`", self.file, shown(name)),
                 problem: format!(
-                    "the {architecture} architecture here has no such tensor and leaving it out would change the model; \
-                     record queries, keys and values as a dump instead"
+                    "{layout} here has no such tensor, and leaving it out could change the result; remove it if it is \
+                     needless, else record queries, keys and values as a dump"
                 ),
             }),
         }
     }
 
     fn missing(&self, name: &str) -> Error {
-        self.damaged(format!("tensor `{name}` is missing"))
+        self.damaged(format!("tensor `{name}` is missing; is the file one of several shards?"))
     }
 
     fn damaged(&self, problem: String) -> Error {

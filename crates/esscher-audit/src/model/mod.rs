@@ -1,7 +1,23 @@
 //! Forward passes of real checkpoints, whose layers let anything compute their attention.
 
+mod bert;
+mod check;
+mod exact;
+mod layers;
+mod likelihood;
+mod llama;
+mod projection;
+mod recorder;
+
+pub use exact::{ExactAttention, ExactCache};
+pub use projection::OutputProjection;
+pub use recorder::{RecordedLayer, Recorder, Recording};
+
 use crate::Error;
+use crate::checkpoint::Weights;
 use crate::head::Order;
+use crate::weights::Matrix;
+use esscher_core::Monitor;
 
 /// The sizes of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,4 +66,100 @@ pub trait LayerAttention {
     /// # Errors
     /// What the implementation refuses.
     fn attend(&mut self, input: &LayerInput<'_>, output: &mut [f32]) -> Result<(), Error>;
+}
+
+/// A checkpoint that can be run; its weights stay as they were stored.
+#[derive(Debug, Clone)]
+pub struct Model {
+    weights: Weights,
+    shape: Shape,
+}
+
+impl Model {
+    /// A model of these weights.
+    ///
+    /// # Errors
+    /// Sizes that do not fit together.
+    pub fn new(weights: Weights) -> Result<Self, Error> {
+        let shape = match &weights {
+            Weights::Llama(weights) => check::llama(weights)?,
+            Weights::Bert(weights) => check::bert(weights)?,
+        };
+        Ok(Model { weights, shape })
+    }
+
+    /// The sizes.
+    pub fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    /// The weights.
+    pub fn weights(&self) -> &Weights {
+        &self.weights
+    }
+
+    /// The hidden states of some consecutive tokens, the first at position `start`, after the last layer and the final norm:
+    /// tokens × width. None if the monitor, asked before every layer, wanted to stop.
+    ///
+    /// # Errors
+    /// No token, a token that is not in the vocabulary, a text longer than the context, an encoder's text that does not start
+    /// at 0; what `attention` refuses.
+    pub fn forward(
+        &self,
+        tokens: &[u32],
+        start: usize,
+        attention: &mut dyn LayerAttention,
+        monitor: &dyn Monitor,
+    ) -> Result<Option<Vec<f32>>, Error> {
+        check::tokens(&self.shape, tokens, start)?;
+        match &self.weights {
+            Weights::Llama(weights) => {
+                llama::forward(weights, &self.shape, tokens, start, attention, monitor)
+            }
+            Weights::Bert(weights) => bert::forward(weights, &self.shape, tokens, attention, monitor),
+        }
+    }
+
+    /// The logits of rows of hidden states: rows × vocabulary. For encoders: the products with the word embeddings.
+    ///
+    /// # Errors
+    /// Hidden states that are no whole number of rows.
+    pub fn logits(&self, hidden: &[f32]) -> Result<Vec<f32>, Error> {
+        let rows = check::rows(&self.shape, hidden)?;
+        let mut logits = vec![0.0; rows * self.shape.vocabulary];
+        self.unembedding().multiply(hidden, &mut logits);
+        Ok(logits)
+    }
+
+    /// ln p(next token) for each row of hidden states. The table rows × vocabulary is never whole in memory.
+    ///
+    /// # Errors
+    /// Another number of rows than of next tokens, a token that is not in the vocabulary.
+    pub fn log_likelihoods(&self, hidden: &[f32], next: &[u32]) -> Result<Vec<f64>, Error> {
+        let rows = check::rows(&self.shape, hidden)?;
+        if rows != next.len() {
+            return Err(Error::Request(format!(
+                "every row of hidden states needs its next token, but there are {rows} rows and {} tokens",
+                next.len()
+            )));
+        }
+        check::in_vocabulary(&self.shape, next)?;
+        Ok(likelihood::log_likelihoods(self.unembedding(), hidden, next))
+    }
+
+    /// The output projection of a layer; nothing if there is no such layer.
+    pub fn output_projection(&self, layer: usize) -> Option<OutputProjection> {
+        let output = match &self.weights {
+            Weights::Llama(weights) => &weights.layers.get(layer)?.output,
+            Weights::Bert(weights) => &weights.layers.get(layer)?.output.matrix,
+        };
+        Some(OutputProjection::new(output, self.shape.heads))
+    }
+
+    fn unembedding(&self) -> &Matrix {
+        match &self.weights {
+            Weights::Llama(weights) => weights.unembedding.as_ref().unwrap_or(&weights.embedding),
+            Weights::Bert(weights) => &weights.words,
+        }
+    }
 }

@@ -1,6 +1,9 @@
 //! Weight matrices as they are stored, and products with them.
 
+pub(crate) mod products;
+
 use crate::Error;
+use products::{bfloat_to_single, half_to_single};
 
 /// How the numbers of a matrix are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,59 +94,79 @@ impl Matrix {
     }
 
     fn check_finite(&self, name: &str) -> Result<(), Error> {
-        let mut row = vec![0.0; self.columns];
-        for number in 0..self.rows {
-            self.write_row(number, &mut row);
-            if let Some(column) = row.iter().position(|entry| !entry.is_finite()) {
-                let entry = row[column];
-                return Err(Error::Damaged {
+        let (numbers, size) = self.storage.block();
+        let half_is_finite = |bytes: &[u8]| bytes[1] & 0x7c != 0x7c;
+        let is_finite = |block: &[u8]| match self.storage {
+            Storage::F32 => !(block[3] & 0x7f == 0x7f && block[2] & 0x80 == 0x80),
+            Storage::F16 | Storage::Q8_0 => half_is_finite(block),
+            Storage::Bf16 => !(block[1] & 0x7f == 0x7f && block[0] & 0x80 == 0x80),
+            Storage::Q4_1 => half_is_finite(block) && half_is_finite(&block[2..]),
+        };
+        match self.bytes.chunks_exact(size).position(|block| !is_finite(block)) {
+            None => Ok(()),
+            Some(block) => {
+                let (row, column) = (block * numbers / self.columns, block * numbers % self.columns);
+                Err(Error::Damaged {
                     what: format!("tensor `{name}`"),
                     problem: format!(
-                        "row {number}, column {column} is {entry}; weights must be finite numbers"
+                        "row {row} has a number from column {column} on that is infinite or not a number; weights must \
+                         be finite: convert the checkpoint again, or try another one"
                     ),
-                });
+                })
             }
         }
-        Ok(())
     }
 
     /// Writes a row in single precision. `row` is below [`rows`](Self::rows), `out` has [`columns`](Self::columns) numbers.
     pub fn write_row(&self, row: usize, out: &mut [f32]) {
+        self.unpack_row(row, out);
+    }
+
+    pub(crate) fn bytes_per_row(&self) -> usize {
         let (numbers, size) = self.storage.block();
-        let length = self.columns / numbers * size;
+        self.columns / numbers * size
+    }
+
+    /// Inlined into loops that are compiled for the instructions of the machine.
+    #[inline(always)]
+    fn unpack_row(&self, row: usize, out: &mut [f32]) {
+        let length = self.bytes_per_row();
         let bytes = &self.bytes[row * length..(row + 1) * length];
-        let half = |low: u8, high: u8| half::f16::from_le_bytes([low, high]).to_f32();
         match self.storage {
             Storage::F32 => {
-                for (out, bytes) in out.iter_mut().zip(bytes.chunks_exact(4)) {
-                    *out = f32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
+                for (out, bytes) in out.iter_mut().zip(bytes.as_chunks::<4>().0) {
+                    *out = f32::from_le_bytes(*bytes);
                 }
             }
             Storage::F16 => {
-                for (out, bytes) in out.iter_mut().zip(bytes.chunks_exact(2)) {
-                    *out = half(bytes[0], bytes[1]);
+                for (out, bytes) in out.iter_mut().zip(bytes.as_chunks::<2>().0) {
+                    *out = half_to_single(*bytes);
                 }
             }
             Storage::Bf16 => {
-                for (out, bytes) in out.iter_mut().zip(bytes.chunks_exact(2)) {
-                    *out = half::bf16::from_le_bytes([bytes[0], bytes[1]]).to_f32();
+                for (out, bytes) in out.iter_mut().zip(bytes.as_chunks::<2>().0) {
+                    *out = bfloat_to_single(*bytes);
                 }
             }
             Storage::Q8_0 => {
-                for (out, block) in out.chunks_exact_mut(32).zip(bytes.chunks_exact(34)) {
-                    let scale = half(block[0], block[1]);
-                    for (out, byte) in out.iter_mut().zip(&block[2..]) {
-                        *out = scale * f32::from(*byte as i8);
+                let (blocks, _) = out.as_chunks_mut::<32>();
+                for (out, block) in blocks.iter_mut().zip(bytes.as_chunks::<34>().0) {
+                    let scale = half_to_single([block[0], block[1]]);
+                    for lane in 0..32 {
+                        out[lane] = scale * f32::from(block[2 + lane] as i8);
                     }
                 }
             }
             Storage::Q4_1 => {
-                for (out, block) in out.chunks_exact_mut(32).zip(bytes.chunks_exact(20)) {
-                    let (scale, shift) = (half(block[0], block[1]), half(block[2], block[3]));
-                    let (low, high) = out.split_at_mut(16);
-                    for ((low, high), byte) in low.iter_mut().zip(high).zip(&block[4..]) {
-                        *low = scale * f32::from(byte & 15) + shift;
-                        *high = scale * f32::from(byte >> 4) + shift;
+                let (blocks, _) = out.as_chunks_mut::<32>();
+                for (out, block) in blocks.iter_mut().zip(bytes.as_chunks::<20>().0) {
+                    let scale = half_to_single([block[0], block[1]]);
+                    let shift = half_to_single([block[2], block[3]]);
+                    for lane in 0..16 {
+                        out[lane] = scale * f32::from(block[4 + lane] & 15) + shift;
+                    }
+                    for lane in 0..16 {
+                        out[16 + lane] = scale * f32::from(block[4 + lane] >> 4) + shift;
                     }
                 }
             }

@@ -1,5 +1,14 @@
 //! Tests of the audit, one program so that it is linked once.
 
+mod attention;
+mod checkpoints;
 mod judging;
 mod looking;
+mod model;
+mod products;
+mod real_models;
+mod reference.json;
 mod replacements;
+mod tiny;
+mod vocabularies;
+mod worlds;

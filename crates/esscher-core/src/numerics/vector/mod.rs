@@ -10,10 +10,13 @@
 
 mod exponentials;
 mod functions;
+mod loops;
 mod normals;
 mod register;
 
 pub use exponentials::{exponentials_f32, exponentials_f64};
+pub use loops::{MultiplyAdd, VectorLoops, vectorised};
+
 pub(crate) use functions::{Real, exp};
 pub(crate) use normals::{NORMALS_PER_CALL, normals};
 pub(crate) use register::Register;

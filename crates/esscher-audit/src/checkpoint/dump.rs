@@ -1,0 +1,284 @@
+//! Dumps: queries, keys and values of any model on one text, recorded elsewhere.
+//!
+//! One file per text, `.safetensors` or `.npz`, with for every layer i from 0:
+//!
+//! | tensor | sizes | |
+//! |---|---|---|
+//! | `layer.{i}.queries` | tokens, heads, d | positions applied |
+//! | `layer.{i}.keys` | tokens, key-value heads, d | positions applied |
+//! | `layer.{i}.values` | tokens, key-value heads, d | |
+//! | `layer.{i}.residual` | tokens, width | optional: the stream that the layer's output is added to |
+//! | `layer.{i}.output` | width, heads · d | optional: the output projection |
+//! | `scale` | 1 | optional: what queries are multiplied by; 1/√d without it |
+//!
+//! and `order`, `causal` or `whole`: an entry of the metadata of safetensors, an array of one text in `.npz`.
+
+use std::io::{Cursor, Read};
+
+use npyz::npz::NpzArchive;
+
+use super::safetensors;
+use super::tensors::{Stored, Tensors, shown};
+use crate::Error;
+use crate::head::Order;
+use crate::model::Shape;
+use crate::weights::Storage;
+
+/// What all heads of a model saw of one text.
+#[derive(Debug, Clone)]
+pub struct Dump {
+    /// The vocabulary is 0, the context that of the text; the width is 0 if no layer says it.
+    pub shape: Shape,
+    /// In order.
+    pub layers: Vec<DumpLayer>,
+}
+
+/// What the heads of a layer saw.
+#[derive(Debug, Clone)]
+pub struct DumpLayer {
+    /// Scaled queries: tokens × heads × head dimension.
+    pub tilts: Vec<f32>,
+    /// Tokens × key-value heads × head dimension.
+    pub keys: Vec<f32>,
+    /// Tokens × key-value heads × head dimension.
+    pub values: Vec<f32>,
+    /// The stream that the layer's output is added to: tokens × width.
+    pub residual: Option<Vec<f32>>,
+    /// The output projection: width × heads · head dimension.
+    pub output: Option<Vec<f32>>,
+}
+
+/// An array of so many times the archive's size, plus a mebibyte, is refused: floating-point numbers hardly compress.
+const LARGEST_EXPANSION: u64 = 16;
+const FREE_EXPANSION: u64 = 1 << 20;
+/// NumPy writes headers of 118 bytes; longer ones only slow the parser down.
+const LONGEST_HEADER: usize = 1024;
+
+/// Whether the bytes begin like a zip archive.
+pub(super) fn is_archive(bytes: &[u8]) -> bool {
+    bytes.starts_with(b"PK\x03\x04")
+}
+
+/// Whether safetensors are a dump and not a model.
+pub(super) fn is_dump(file: &str, bytes: &[u8]) -> bool {
+    safetensors::parse(file, bytes).is_ok_and(|parsed| parsed.tensor("layer.0.queries").is_ok())
+}
+
+impl Dump {
+    /// Reads a dump from the bytes of a `.safetensors` or `.npz` file; `name` is for messages.
+    ///
+    /// # Errors
+    /// A damaged file, layers that are missing or not alike, numbers that are not finite, no order.
+    pub fn read(name: &str, bytes: &[u8]) -> Result<Self, Error> {
+        if is_archive(bytes) {
+            let (arrays, order) = read_arrays(name, bytes)?;
+            let mut tensors = Tensors::new(name);
+            for Array { name, storage, shape, bytes } in &arrays {
+                tensors.insert(name, Stored { storage: *storage, shape: shape.clone(), bytes })?;
+            }
+            return Self::assemble(name, tensors, order.as_deref());
+        }
+        let parsed = safetensors::parse(name, bytes)?;
+        let metadata = ::safetensors::SafeTensors::read_metadata(bytes).ok();
+        let metadata = metadata.and_then(|(_, metadata)| metadata.metadata().clone());
+        let order = metadata.as_ref().and_then(|metadata| metadata.get("order"));
+        let tensors = safetensors::tensors(name, &parsed, |_| false)?;
+        Self::assemble(name, tensors, order.map(String::as_str))
+    }
+
+    fn assemble(file: &str, mut tensors: Tensors<'_>, order: Option<&str>) -> Result<Self, Error> {
+        let damaged = |problem: String| Error::Damaged { what: file.to_string(), problem };
+        let order = match order {
+            Some("causal") => Order::Causal,
+            Some("whole") => Order::Whole,
+            other => {
+                let found = other.map_or("nothing".to_string(), |other| format!("`{}`", shown(other)));
+                return Err(damaged(format!("`order` must be `causal` or `whole`, found {found}")));
+            }
+        };
+        let sizes = |name: &str, tensors: &Tensors<'_>| match *tensors.shape(name)? {
+            [tokens, heads, dimension] if tokens > 0 && heads > 0 && dimension > 0 => {
+                Ok([tokens, heads, dimension])
+            }
+            ref found => Err(damaged(format!(
+                "tensor `{name}` has shape {found:?}, expected three positive sizes: tokens, heads, head dimension"
+            ))),
+        };
+        let [tokens, heads, head_dimension] = sizes("layer.0.queries", &tensors)?;
+        let [_, key_value_heads, _] = sizes("layer.0.keys", &tensors)?;
+        if heads % key_value_heads != 0 {
+            return Err(damaged(format!("{heads} heads cannot share {key_value_heads} key-value heads evenly")));
+        }
+        let scale = match tensors.contains("scale") {
+            false => 1.0 / (head_dimension as f32).sqrt(),
+            true => {
+                let shape = tensors.shape("scale")?.to_vec();
+                match tensors.numbers("scale", &shape)?.as_slice() {
+                    [scale] if *scale > 0.0 => *scale,
+                    found => {
+                        let found = found.len();
+                        return Err(damaged(format!("`scale` must be one positive number, found {found} numbers")));
+                    }
+                }
+            }
+        };
+        let mut width = 0;
+        let mut layers = Vec::new();
+        while tensors.contains(&format!("layer.{}.queries", layers.len())) {
+            let name = |part: &str| format!("layer.{}.{part}", layers.len());
+            let mut tilts = tensors.numbers(&name("queries"), &[tokens, heads, head_dimension])?;
+            for tilt in &mut tilts {
+                *tilt *= scale;
+            }
+            let shape = [tokens, key_value_heads, head_dimension];
+            let keys = tensors.numbers(&name("keys"), &shape)?;
+            let values = tensors.numbers(&name("values"), &shape)?;
+            for (part, axis) in [("residual", 1), ("output", 0)] {
+                if width == 0 && tensors.contains(&name(part)) {
+                    width = tensors.shape(&name(part))?.get(axis).copied().unwrap_or(0);
+                }
+            }
+            let mut optional = |part: &str, shape: [usize; 2]| match tensors.contains(&name(part)) {
+                true => tensors.numbers(&name(part), &shape).map(Some),
+                false => Ok(None),
+            };
+            let residual = optional("residual", [tokens, width])?;
+            let output = optional("output", [width, heads.saturating_mul(head_dimension)])?;
+            layers.push(DumpLayer { tilts, keys, values, residual, output });
+        }
+        tensors.finish("a dump")?;
+        let shape = Shape {
+            layers: layers.len(),
+            heads,
+            key_value_heads,
+            head_dimension,
+            width,
+            vocabulary: 0,
+            context: tokens,
+            order,
+        };
+        Ok(Dump { shape, layers })
+    }
+}
+
+/// An array of an archive.
+struct Array {
+    name: String,
+    storage: Storage,
+    shape: Vec<usize>,
+    bytes: Vec<u8>,
+}
+
+/// The arrays of an archive, and the text of `order`.
+fn read_arrays(file: &str, bytes: &[u8]) -> Result<(Vec<Array>, Option<String>), Error> {
+    let damaged = |problem: String| Error::Damaged { what: file.to_string(), problem };
+    let mut archive = NpzArchive::new(Cursor::new(bytes))
+        .map_err(|error| damaged(format!("not a sound .npz archive: {error}; it may be truncated")))?;
+    let mut names: Vec<String> = archive.array_names().map(str::to_string).collect();
+    names.sort();
+    let mut room = LARGEST_EXPANSION * bytes.len() as u64 + FREE_EXPANSION;
+    let (mut arrays, mut order) = (Vec::new(), None);
+    for name in names {
+        let damaged = |problem: String| Error::Damaged {
+            what: format!("{file}: array `{}`", shown(&name)),
+            problem,
+        };
+        let path = npyz::npz::file_name_from_array_name(&name);
+        let member = archive.zip_archive().by_name(&path).map_err(|error| damaged(error.to_string()))?;
+        // What the archive declares may be a lie: the stream is cut as well.
+        let too_large = || {
+            damaged(format!(
+                "the archive unpacks to more than {LARGEST_EXPANSION} times its {} bytes and a mebibyte; \
+                 write it with `numpy.savez`, uncompressed",
+                bytes.len()
+            ))
+        };
+        if member.size() > room {
+            return Err(too_large());
+        }
+        let mut unpacked = Vec::new();
+        member
+            .take(room + 1)
+            .read_to_end(&mut unpacked)
+            .map_err(|error| damaged(format!("it does not unpack: {error}")))?;
+        room = room.checked_sub(unpacked.len() as u64).ok_or_else(too_large)?;
+        let (kind, shape, data) = read_array(&unpacked).map_err(damaged)?;
+        if name == "order" {
+            order = Some(text(&kind, data).map_err(damaged)?);
+        } else {
+            arrays.push(array(name.clone(), &kind, shape, data).map_err(damaged)?);
+        }
+    }
+    Ok((arrays, order))
+}
+
+/// Type, sizes and data of the bytes of a `.npy` file.
+fn read_array(bytes: &[u8]) -> Result<(String, Vec<usize>, &[u8]), String> {
+    let header = match bytes {
+        [0x93, b'N', b'U', b'M', b'P', b'Y', 1, _, low, high, rest @ ..] => {
+            rest.get(..usize::from(u16::from_le_bytes([*low, *high])))
+        }
+        [0x93, b'N', b'U', b'M', b'P', b'Y', 2 | 3, _, a, b, c, d, rest @ ..] => {
+            rest.get(..u32::from_le_bytes([*a, *b, *c, *d]) as usize)
+        }
+        _ => return Err("not a .npy file".to_string()),
+    };
+    let header = header.ok_or("the file ends inside its header; it may be truncated")?;
+    // The library parses any Python literal, recursively, and multiplies the sizes unchecked: 18 digits cannot overflow.
+    let count = |what: fn(&u8) -> bool| header.iter().filter(|byte| what(byte)).count();
+    let brackets = count(|byte| b"([{".contains(byte));
+    if header.len() > LONGEST_HEADER || brackets > 2 || count(u8::is_ascii_digit) > 18 {
+        return Err("its header is not that of a plain array of numbers".to_string());
+    }
+    let mut rest = bytes;
+    let parsed = npyz::NpyHeader::from_reader(&mut rest).map_err(|error| error.to_string())?;
+    if parsed.order() != npyz::Order::C && parsed.shape().len() > 1 {
+        return Err("it is in Fortran order; pass it through `numpy.ascontiguousarray`".to_string());
+    }
+    let shape: Result<Vec<_>, _> = parsed.shape().iter().map(|size| usize::try_from(*size)).collect();
+    let shape = shape.map_err(|error| error.to_string())?;
+    let kind = match parsed.dtype() {
+        npyz::DType::Plain(kind) => kind.to_string(),
+        _ => return Err("it has records; arrays of numbers are expected".to_string()),
+    };
+    Ok((kind, shape, rest))
+}
+
+fn array(name: String, kind: &str, shape: Vec<usize>, data: &[u8]) -> Result<Array, String> {
+    let numbers = shape.iter().try_fold(1_usize, |product, size| product.checked_mul(*size));
+    let expect = |size: usize| match numbers.and_then(|numbers| numbers.checked_mul(size)) {
+        Some(bytes) if bytes == data.len() => Ok(()),
+        _ => Err(format!("{shape:?} numbers of {size} bytes do not take {} bytes", data.len())),
+    };
+    let (storage, bytes) = match kind {
+        "<f4" => {
+            expect(4)?;
+            (Storage::F32, data.to_vec())
+        }
+        "<f2" => {
+            expect(2)?;
+            (Storage::F16, data.to_vec())
+        }
+        "<f8" => {
+            expect(8)?;
+            let single = |bytes: &[u8]| {
+                let mut double = [0; 8];
+                double.copy_from_slice(bytes);
+                (f64::from_le_bytes(double) as f32).to_le_bytes()
+            };
+            (Storage::F32, data.chunks_exact(8).flat_map(single).collect())
+        }
+        _ => return Err(format!("its numbers are `{kind}`; `<f4`, `<f2` and `<f8` are supported")),
+    };
+    Ok(Array { name, storage, shape, bytes })
+}
+
+/// A NumPy text: four bytes per character, padded with zeros.
+fn text(kind: &str, data: &[u8]) -> Result<String, String> {
+    if !kind.starts_with("<U") {
+        return Err(format!("it is `{kind}`; a text is expected"));
+    }
+    let characters = data.chunks_exact(4).map(|bytes| u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]));
+    let characters = characters.take_while(|character| *character != 0).take(64);
+    characters.map(|character| char::from_u32(character).ok_or("it is no text".to_string())).collect()
+}

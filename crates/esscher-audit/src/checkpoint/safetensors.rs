@@ -1,0 +1,291 @@
+//! Safetensors as the transformers library writes them, with the `config.json` beside: Llama and BERT.
+
+use safetensors::{Dtype, SafeTensors};
+use serde_json::Value;
+
+use super::tensors::{Stored, Tensors, shown};
+use super::{
+    Affine, BertLayer, BertWeights, LayerNorm, LlamaLayer, LlamaWeights, Pairs, Rotation, Weights,
+};
+use crate::Error;
+use crate::weights::Storage;
+
+/// Whether the bytes begin like safetensors: the length of a header, then the header, an object.
+pub(super) fn plausible(bytes: &[u8]) -> bool {
+    // The format's own limit on headers: 100 MB.
+    matches!(bytes, [a, b, c, d, 0, 0, 0, 0, b'{', ..] if u32::from_le_bytes([*a, *b, *c, *d]) <= 100_000_000)
+}
+
+/// The header of a file, and where its tensors are.
+pub(super) fn parse<'a>(file: &str, bytes: &'a [u8]) -> Result<SafeTensors<'a>, Error> {
+    SafeTensors::deserialize(bytes).map_err(|error| Error::Damaged {
+        what: file.to_string(),
+        problem: format!("not sound safetensors: {error}; the file may be truncated"),
+    })
+}
+
+/// All tensors that are needed.
+pub(super) fn tensors<'a>(
+    file: &'a str,
+    parsed: &'a SafeTensors<'a>,
+    needless: impl Fn(&str) -> bool,
+) -> Result<Tensors<'a>, Error> {
+    let mut tensors = Tensors::new(file);
+    for (name, tensor) in parsed.iter().filter(|(name, _)| !needless(name)) {
+        let storage = match tensor.dtype() {
+            Dtype::F32 => Storage::F32,
+            Dtype::F16 => Storage::F16,
+            Dtype::BF16 => Storage::Bf16,
+            other => {
+                return Err(Error::Unsupported {
+                    what: format!("{file}: tensor `{}` of type {other}", shown(name)),
+                    problem: "F32, F16 and BF16 are; save the model in one of them".to_string(),
+                });
+            }
+        };
+        tensors.insert(name, Stored { storage, shape: tensor.shape().to_vec(), bytes: tensor.data() })?;
+    }
+    Ok(tensors)
+}
+
+/// The weights of a model with its configuration.
+pub(super) fn read(file: &str, bytes: &[u8], config: Option<&[u8]>) -> Result<Weights, Error> {
+    let parsed = parse(file, bytes)?;
+    let config = config.ok_or_else(|| {
+        Error::Request(format!("{file}: safetensors hold no sizes; give the model's config.json beside it"))
+    })?;
+    let config = Configuration::read(file, config)?;
+    match config.text("model_type")? {
+        Some("llama") => llama(file, &config, &parsed).map(Weights::Llama),
+        Some("bert") => bert(file, &config, &parsed).map(Weights::Bert),
+        other => Err(config.unsupported(
+            &format!("model type `{}`", shown(other.unwrap_or("none"))),
+            "`llama` and `bert` are; record queries, keys and values of others as a dump",
+        )),
+    }
+}
+
+/// A `config.json`.
+struct Configuration {
+    file: String,
+    values: Value,
+}
+
+impl Configuration {
+    fn read(file: &str, bytes: &[u8]) -> Result<Self, Error> {
+        let file = format!("config.json of {file}");
+        match serde_json::from_slice(bytes) {
+            Ok(values @ Value::Object(_)) => Ok(Configuration { file, values }),
+            Ok(_) => Err(Error::Damaged { what: file, problem: "it must be an object".to_string() }),
+            Err(error) => Err(Error::Damaged { what: file, problem: format!("not JSON: {error}") }),
+        }
+    }
+
+    fn get(&self, key: &str) -> Option<&Value> {
+        self.values.get(key).filter(|value| !value.is_null())
+    }
+
+    fn wrong(&self, key: &str, expected: &str) -> Error {
+        let problem = match self.get(key) {
+            None => format!("`{key}` is missing; it must be {expected}"),
+            Some(value) => format!("`{key}` is {}, it must be {expected}", shown(&value.to_string())),
+        };
+        Error::Damaged { what: self.file.clone(), problem }
+    }
+
+    fn unsupported(&self, what: &str, problem: &str) -> Error {
+        Error::Unsupported { what: format!("{}: {what}", self.file), problem: problem.to_string() }
+    }
+
+    fn text(&self, key: &str) -> Result<Option<&str>, Error> {
+        let text = |value: &'_ Value| value.is_string();
+        match self.get(key) {
+            Some(value) if !text(value) => Err(self.wrong(key, "a text")),
+            value => Ok(value.and_then(Value::as_str)),
+        }
+    }
+
+    /// A size that keeps every product of three of them countable.
+    fn size(&self, key: &str) -> Result<Option<usize>, Error> {
+        let Some(value) = self.get(key) else { return Ok(None) };
+        let size = value.as_u64().filter(|size| (1..=1 << 20).contains(size) || key.ends_with("embeddings"));
+        match size.and_then(|size| usize::try_from(size).ok()).filter(|size| *size > 0) {
+            Some(size) => Ok(Some(size)),
+            None => Err(self.wrong(key, "a number from 1 to 1048576")),
+        }
+    }
+
+    fn positive(&self, key: &str) -> Result<usize, Error> {
+        self.size(key)?.ok_or_else(|| self.wrong(key, "a number from 1 to 1048576"))
+    }
+
+    fn float(&self, key: &str) -> Result<Option<f32>, Error> {
+        let Some(value) = self.get(key) else { return Ok(None) };
+        let float = value.as_f64().map(|float| float as f32).filter(|float| *float > 0.0 && float.is_finite());
+        float.map(Some).ok_or_else(|| self.wrong(key, "a positive number"))
+    }
+
+    /// Refuses a setting that would change the model.
+    fn only(&self, key: &str, known: &[Value]) -> Result<(), Error> {
+        match self.get(key) {
+            Some(value) if !known.contains(value) => Err(self.unsupported(
+                &format!("`{key}` = {}", shown(&value.to_string())),
+                "record queries, keys and values as a dump",
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn llama(file: &str, config: &Configuration, parsed: &SafeTensors<'_>) -> Result<LlamaWeights, Error> {
+    config.only("attention_bias", &[Value::Bool(false)])?;
+    config.only("mlp_bias", &[Value::Bool(false)])?;
+    config.only("hidden_act", &[Value::from("silu")])?;
+    let layers = config.positive("num_hidden_layers")?;
+    let width = config.positive("hidden_size")?;
+    let hidden = config.positive("intermediate_size")?;
+    let heads = config.positive("num_attention_heads")?;
+    let key_value_heads = config.size("num_key_value_heads")?.unwrap_or(heads);
+    if heads % key_value_heads != 0 {
+        return Err(config.wrong("num_key_value_heads", "a divisor of the number of heads"));
+    }
+    let head_dimension = config.size("head_dim")?.unwrap_or(width / heads);
+    if head_dimension == 0 || head_dimension % 2 != 0 {
+        return Err(config.wrong("head_dim", "even and positive, for pairs turn together"));
+    }
+    let context = config.positive("max_position_embeddings")?;
+    let norm_epsilon = config.float("rms_norm_eps")?.unwrap_or(1e-6);
+    let base = rotation_base(config)?;
+
+    let tied = config.get("tie_word_embeddings").and_then(Value::as_bool).unwrap_or(false);
+    let needless = |name: &str| name.ends_with("rotary_emb.inv_freq") || (tied && name == "lm_head.weight");
+    let mut tensors = tensors(file, parsed, needless)?;
+    let prefix = if tensors.contains("model.embed_tokens.weight") { "model." } else { "" };
+    let embedding = format!("{prefix}embed_tokens.weight");
+    let vocabulary = tensors.shape(&embedding)?.first().copied().unwrap_or(0);
+    let embedding = tensors.matrix(&embedding, vocabulary, width)?;
+    let (query_width, key_value_width) = (heads * head_dimension, key_value_heads * head_dimension);
+    let mut read = Vec::new();
+    for layer in 0..layers {
+        let name = |part: &str| format!("{prefix}layers.{layer}.{part}.weight");
+        read.push(LlamaLayer {
+            attention_norm: tensors.vector(&name("input_layernorm"), width)?,
+            query: tensors.matrix(&name("self_attn.q_proj"), query_width, width)?,
+            key: tensors.matrix(&name("self_attn.k_proj"), key_value_width, width)?,
+            value: tensors.matrix(&name("self_attn.v_proj"), key_value_width, width)?,
+            output: tensors.matrix(&name("self_attn.o_proj"), width, query_width)?,
+            feed_forward_norm: tensors.vector(&name("post_attention_layernorm"), width)?,
+            gate: tensors.matrix(&name("mlp.gate_proj"), hidden, width)?,
+            up: tensors.matrix(&name("mlp.up_proj"), hidden, width)?,
+            down: tensors.matrix(&name("mlp.down_proj"), width, hidden)?,
+        });
+    }
+    let final_norm = tensors.vector(&format!("{prefix}norm.weight"), width)?;
+    let unembedding = match tied {
+        true => None,
+        false => Some(tensors.matrix("lm_head.weight", vocabulary, width)?),
+    };
+    tensors.finish("a llama model")?;
+    Ok(LlamaWeights {
+        heads,
+        key_value_heads,
+        head_dimension,
+        context,
+        rotation: Rotation { base, pairs: Pairs::Halves },
+        norm_epsilon,
+        embedding,
+        layers: read,
+        final_norm,
+        unembedding,
+    })
+}
+
+/// Older files say `rope_theta` and `rope_scaling`, newer ones have both in `rope_parameters`.
+fn rotation_base(config: &Configuration) -> Result<f32, Error> {
+    for key in ["rope_scaling", "rope_parameters"] {
+        let Some(values) = config.get(key) else { continue };
+        let kind = values.get("rope_type").or_else(|| values.get("type")).and_then(Value::as_str);
+        if !matches!(kind, None | Some("default")) || (key == "rope_scaling" && kind.is_none()) {
+            return Err(config.unsupported(
+                &format!("`{key}` = {}", shown(&values.to_string())),
+                "only one base for all frequencies is; record queries, keys and values as a dump",
+            ));
+        }
+        if let Some(base) = values.get("rope_theta") {
+            let inner = Configuration {
+                file: config.file.clone(),
+                values: serde_json::json!({ "rope_theta": base }),
+            };
+            if let Some(base) = inner.float("rope_theta")? {
+                return Ok(base);
+            }
+        }
+    }
+    Ok(config.float("rope_theta")?.unwrap_or(10_000.0))
+}
+
+fn bert(file: &str, config: &Configuration, parsed: &SafeTensors<'_>) -> Result<BertWeights, Error> {
+    config.only("hidden_act", &[Value::from("gelu")])?;
+    config.only("position_embedding_type", &[Value::from("absolute")])?;
+    config.only("is_decoder", &[Value::Bool(false)])?;
+    let layers = config.positive("num_hidden_layers")?;
+    let width = config.positive("hidden_size")?;
+    let hidden = config.positive("intermediate_size")?;
+    let heads = config.positive("num_attention_heads")?;
+    if width % heads != 0 {
+        return Err(config.wrong("num_attention_heads", "a divisor of `hidden_size`"));
+    }
+    let positions = config.positive("max_position_embeddings")?;
+    let norm_epsilon = config.float("layer_norm_eps")?.unwrap_or(1e-12);
+
+    // Poolers and heads for training come after the last layer.
+    let needless = |name: &str| {
+        let name = name.strip_prefix("bert.").unwrap_or(name);
+        name.starts_with("pooler.") || name.starts_with("cls.") || name == "embeddings.position_ids"
+    };
+    let mut tensors = tensors(file, parsed, needless)?;
+    let prefix = if tensors.contains("bert.embeddings.word_embeddings.weight") { "bert." } else { "" };
+    let words = format!("{prefix}embeddings.word_embeddings.weight");
+    let vocabulary = tensors.shape(&words)?.first().copied().unwrap_or(0);
+    let words = tensors.matrix(&words, vocabulary, width)?;
+    let places =
+        tensors.matrix(&format!("{prefix}embeddings.position_embeddings.weight"), positions, width)?;
+    let segments = format!("{prefix}embeddings.token_type_embeddings.weight");
+    let kinds = tensors.shape(&segments)?.first().copied().unwrap_or(0);
+    let mut segment = vec![0.0; width];
+    tensors.matrix(&segments, kinds, width)?.write_row(0, &mut segment);
+    let embedding_norm = layer_norm(&mut tensors, &format!("{prefix}embeddings.LayerNorm"), width)?;
+    let mut read = Vec::new();
+    for layer in 0..layers {
+        let name = |part: &str| format!("{prefix}encoder.layer.{layer}.{part}");
+        read.push(BertLayer {
+            query: affine(&mut tensors, &name("attention.self.query"), width, width)?,
+            key: affine(&mut tensors, &name("attention.self.key"), width, width)?,
+            value: affine(&mut tensors, &name("attention.self.value"), width, width)?,
+            output: affine(&mut tensors, &name("attention.output.dense"), width, width)?,
+            attention_norm: layer_norm(&mut tensors, &name("attention.output.LayerNorm"), width)?,
+            up: affine(&mut tensors, &name("intermediate.dense"), hidden, width)?,
+            down: affine(&mut tensors, &name("output.dense"), width, hidden)?,
+            feed_forward_norm: layer_norm(&mut tensors, &name("output.LayerNorm"), width)?,
+        });
+    }
+    tensors.finish("a BERT model")?;
+    Ok(BertWeights { heads, norm_epsilon, words, positions: places, segment, embedding_norm, layers: read })
+}
+
+fn affine(tensors: &mut Tensors<'_>, name: &str, rows: usize, columns: usize) -> Result<Affine, Error> {
+    Ok(Affine {
+        matrix: tensors.matrix(&format!("{name}.weight"), rows, columns)?,
+        bias: tensors.vector(&format!("{name}.bias"), rows)?,
+    })
+}
+
+/// Files converted from TensorFlow say gamma and beta.
+fn layer_norm(tensors: &mut Tensors<'_>, name: &str, width: usize) -> Result<LayerNorm, Error> {
+    let old = tensors.contains(&format!("{name}.gamma"));
+    let (gain, bias) = if old { ("gamma", "beta") } else { ("weight", "bias") };
+    Ok(LayerNorm {
+        gain: tensors.vector(&format!("{name}.{gain}"), width)?,
+        bias: tensors.vector(&format!("{name}.{bias}"), width)?,
+    })
+}

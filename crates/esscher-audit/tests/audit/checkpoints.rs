@@ -1,0 +1,371 @@
+//! Checkpoints of every format: what is read, and what is refused.
+
+use esscher_audit::Error;
+use esscher_audit::checkpoint::{Checkpoint, Content, Dump, Format, LlamaWeights, Pairs, Source, Weights};
+use esscher_audit::head::Order;
+use proptest::prelude::*;
+
+use crate::tiny::{self, Gguf};
+
+fn source(weights: &[u8]) -> Source<'_> {
+    Source { name: "tiny", weights, config: None, tokenizer: None }
+}
+
+fn llama(bytes: &[u8], config: Option<&str>) -> LlamaWeights {
+    let read = Checkpoint::read(&Source { config: config.map(str::as_bytes), ..source(bytes) }).unwrap();
+    match read.weights {
+        Weights::Llama(weights) => weights,
+        Weights::Bert(_) => panic!("not a llama"),
+    }
+}
+
+fn refusal(bytes: &[u8]) -> Error {
+    Content::read(&source(bytes)).expect_err("a bad file was read")
+}
+
+/// Every message is one sentence that names the fact.
+#[track_caller]
+fn refused(bytes: &[u8], expected: &str) {
+    let message = refusal(bytes).to_string();
+    assert!(message.contains(expected), "`{message}` does not say `{expected}`");
+    assert!(message.len() < 400 && !message.contains('\n'), "`{message}` is no clear sentence");
+}
+
+#[test]
+fn a_gguf_file_with_every_type_of_tensor_is_read() {
+    let mut file = Gguf::tiny();
+    let weights = llama(&file.write(), None);
+    assert_eq!((weights.heads, weights.key_value_heads, weights.head_dimension), (2, 1, 16));
+    assert_eq!((weights.context, weights.rotation.base, weights.rotation.pairs), (16, 1e5, Pairs::Neighbours));
+    let layer = &weights.layers[0];
+    for (name, matrix) in [
+        ("token_embd", &weights.embedding),
+        ("output", weights.unembedding.as_ref().unwrap()),
+        ("blk.0.attn_q", &layer.query),
+        ("blk.0.attn_k", &layer.key),
+        ("blk.0.attn_v", &layer.value),
+        ("blk.0.attn_output", &layer.output),
+        ("blk.0.ffn_gate", &layer.gate),
+        ("blk.0.ffn_up", &layer.up),
+        ("blk.0.ffn_down", &layer.down),
+    ] {
+        let tensor = file.tensor(name);
+        assert_eq!(matrix.bytes(), tensor.data, "{name}");
+        assert_eq!(vec![matrix.columns() as u64, matrix.rows() as u64], tensor.sizes, "{name}");
+    }
+    assert_eq!(tiny::bytes(&weights.final_norm), file.tensor("output_norm").data);
+    assert_eq!(tiny::bytes(&layer.attention_norm), file.tensor("blk.0.attn_norm").data);
+    let halves = layer.feed_forward_norm.iter().flat_map(|gain| half::f16::from_f32(*gain).to_le_bytes());
+    assert_eq!(halves.collect::<Vec<_>>(), file.tensor("blk.0.ffn_norm").data);
+    // Version 2 has the same layout.
+    file.version = 2;
+    llama(&file.write(), None);
+}
+
+#[test]
+fn a_checkpoint_carries_its_format_and_hash() {
+    let checkpoint = Checkpoint::read(&source(&tiny::llama2c(5))).unwrap();
+    assert_eq!((checkpoint.format, checkpoint.name.as_str()), (Format::Llama2c, "tiny"));
+    assert_eq!(checkpoint.sha256.len(), 64);
+    assert!(checkpoint.vocabulary.is_none());
+}
+
+#[test]
+fn damaged_gguf_files_are_refused_by_what_is_wrong() {
+    let tiny = Gguf::tiny;
+    let text = tiny::gguf_text;
+    let changed = |change: &dyn Fn(&mut Gguf)| {
+        let mut file = tiny();
+        change(&mut file);
+        file.write()
+    };
+    let size = |size: u32| size.to_le_bytes().to_vec();
+    refused(&changed(&|file| file.version = 1), "GGUF version 1 is not supported");
+    refused(&changed(&|file| file.version = 3_u32.swap_bytes()), "GGUF big endian is not supported");
+    refused(&changed(&|file| file.set("general.architecture", 8, text("mamba"))), "architecture `mamba`");
+    refused(&changed(&|file| file.tensor("blk.0.attn_q").kind = 12), "attn_q.weight` of type Q4_K is not supported");
+    refused(&changed(&|file| file.tensor("blk.0.attn_q").name = "other".into()), "attn_q.weight` is missing");
+    refused(
+        &changed(&|file| {
+            let copy = file.tensor("blk.0.attn_q").clone();
+            file.tensors.push(copy);
+        }),
+        "attn_q.weight` occurs twice",
+    );
+    refused(
+        &changed(&|file| {
+            let mut bias = file.tensor("output_norm").clone();
+            bias.name = "blk.0.attn_q.bias".into();
+            file.tensors.push(bias);
+        }),
+        "tensor `blk.0.attn_q.bias` is not supported",
+    );
+    refused(&changed(&|file| file.tensor("blk.0.attn_k").sizes = vec![16, 32]), "has shape [32, 16], expected [16, 32]");
+    refused(&changed(&|file| file.tensor("blk.0.attn_k").sizes = vec![0, 32]), "a size that is zero or huge");
+    refused(&changed(&|file| file.tensor("blk.0.attn_k").sizes = vec![1 << 40, 1 << 40]), "larger than any file");
+    refused(&changed(&|file| file.tensor("blk.0.attn_k").sizes = vec![]), "has 0 dimensions");
+    refused(&changed(&|file| file.tensor("output").sizes = vec![31, 4]), "no whole number of blocks of 32");
+    refused(&changed(&|file| file.tensor("blk.0.attn_v").offset = Some(1 << 40)), "do not fit");
+    refused(&changed(&|file| file.tensor("blk.0.attn_v").offset = Some(u64::MAX - 31)), "do not fit");
+    refused(&changed(&|file| file.tensor("blk.0.attn_v").offset = Some(0)), "inside another tensor");
+    refused(&changed(&|file| file.tensor("blk.0.attn_v").offset = Some(7)), "no multiple of the alignment");
+    refused(&changed(&|file| file.set("llama.block_count", 4, size(u32::MAX))), "`blk.1.attn_norm.weight` is missing");
+    refused(&changed(&|file| file.set("llama.block_count", 4, size(0))), "`llama.block_count` must be positive");
+    refused(&changed(&|file| file.set("llama.attention.head_count", 8, text("2"))), "must be one number");
+    refused(&changed(&|file| file.set("llama.attention.head_count_kv", 4, size(3))), "a divisor of the number of heads");
+    refused(&changed(&|file| file.set("llama.rope.scaling.type", 8, text("yarn"))), "scaled frequencies");
+    refused(&changed(&|file| file.set("general.alignment", 4, size(0))), "a power of two");
+    refused(&changed(&|file| file.set("x", 99, vec![0; 8])), "unknown value type 99");
+    refused(&changed(&|file| file.set("x", 8, (1_u64 << 60).to_le_bytes().to_vec())), "the file has only");
+    let announced = |kind: u32, count: u64| [kind.to_le_bytes().as_slice(), &count.to_le_bytes()].concat();
+    refused(&changed(&|file| file.set("x", 9, announced(8, 1 << 60))), "could hold");
+    refused(&changed(&|file| file.set("x", 9, announced(9, 1))), "an array of arrays");
+    refused(
+        &changed(&|file| {
+            let value = file.values[1].clone();
+            file.values.push(value);
+        }),
+        "occurs twice",
+    );
+    refused(
+        &changed(&|file| file.tensor("blk.0.attn_norm").data[4..8].copy_from_slice(&f32::NAN.to_le_bytes())),
+        "tensor `blk.0.attn_norm.weight`: row 0, column 1 is NaN",
+    );
+    refused(
+        &changed(&|file| file.tensor("blk.0.attn_output").data[..4].copy_from_slice(&f32::INFINITY.to_le_bytes())),
+        "tensor `blk.0.attn_output.weight`: row 0, column 0 is inf",
+    );
+    let mut many = tiny().write();
+    many[8..16].copy_from_slice(&u64::MAX.to_le_bytes());
+    refused(&many, "the number of tensors is 18446744073709551615");
+}
+
+#[test]
+fn llama2c_tensors_come_in_the_order_of_their_export() {
+    for (vocabulary, separate) in [(5, false), (-5, true)] {
+        let bytes = tiny::llama2c(vocabulary);
+        let weights = llama(&bytes, None);
+        assert_eq!((weights.heads, weights.key_value_heads, weights.head_dimension), (4, 2, 2));
+        assert_eq!((weights.context, weights.layers.len(), weights.embedding.rows()), (10, 2, 5));
+        assert_eq!(weights.unembedding.is_some(), separate);
+        let mut at = 28;
+        let mut next = |expected: &[u8], name: &str| {
+            assert_eq!(expected, &bytes[at..at + expected.len()], "{name}");
+            at += expected.len();
+        };
+        let (layers, norm) = (&weights.layers, |norm: &[f32]| tiny::bytes(norm));
+        next(weights.embedding.bytes(), "embedding");
+        layers.iter().for_each(|layer| next(&norm(&layer.attention_norm), "attention norm"));
+        layers.iter().for_each(|layer| next(layer.query.bytes(), "query"));
+        layers.iter().for_each(|layer| next(layer.key.bytes(), "key"));
+        layers.iter().for_each(|layer| next(layer.value.bytes(), "value"));
+        layers.iter().for_each(|layer| next(layer.output.bytes(), "output"));
+        layers.iter().for_each(|layer| next(&norm(&layer.feed_forward_norm), "feed-forward norm"));
+        layers.iter().for_each(|layer| next(layer.gate.bytes(), "gate"));
+        layers.iter().for_each(|layer| next(layer.down.bytes(), "down"));
+        layers.iter().for_each(|layer| next(layer.up.bytes(), "up"));
+        next(&norm(&weights.final_norm), "final norm");
+        at += 4 * 10 * 2;
+        if let Some(unembedding) = &weights.unembedding {
+            assert_eq!(unembedding.bytes(), &bytes[at..]);
+        }
+    }
+}
+
+#[test]
+fn safetensors_of_llama_are_read_with_tied_or_separate_embeddings() {
+    let (mut tensors, config) = tiny::llama_tensors();
+    let weights = llama(&tiny::safetensors(&tensors, None), Some(&config));
+    assert_eq!((weights.heads, weights.key_value_heads, weights.head_dimension), (2, 1, 4));
+    assert_eq!((weights.rotation.base, weights.rotation.pairs), (5000.0, Pairs::Halves));
+    assert!(weights.unembedding.is_none());
+    tensors.push(("lm_head.weight".to_string(), vec![5, 8]));
+    let weights = llama(&tiny::safetensors(&tensors, None), Some(&config.replace("true", "false")));
+    assert!(weights.unembedding.is_some());
+}
+
+#[test]
+fn safetensors_of_bert_are_read_with_and_without_prefix() {
+    for prefix in ["", "bert."] {
+        let (tensors, config) = tiny::bert_tensors(prefix);
+        let bytes = tiny::safetensors(&tensors, None);
+        let read = Checkpoint::read(&Source { config: Some(config.as_bytes()), ..source(&bytes) }).unwrap();
+        let Weights::Bert(weights) = read.weights else { panic!("not BERT") };
+        assert_eq!((weights.heads, weights.words.rows(), weights.positions.rows()), (2, 5, 6));
+        // The first row of the two kinds of sentences.
+        assert_eq!(weights.segment, tiny::numbers(16, 2)[..8]);
+        assert_eq!(weights.layers[0].up.bias.len(), 12);
+    }
+}
+
+#[test]
+fn a_configuration_that_does_not_fit_is_refused() {
+    let (tensors, config) = tiny::llama_tensors();
+    let bytes = tiny::safetensors(&tensors, None);
+    let message = |config: Option<&str>| {
+        let read = Checkpoint::read(&Source { config: config.map(str::as_bytes), ..source(&bytes) });
+        read.unwrap_err().to_string()
+    };
+    assert!(message(None).contains("config.json"));
+    for (from, to, expected) in [
+        ("\"llama\"", "\"gemma\"", "model type `gemma`"),
+        ("\"hidden_size\": 8", "\"hidden_size\": -8", "`hidden_size` is -8"),
+        ("\"hidden_size\": 8", "\"hidden_size\": 1e99", "`hidden_size`"),
+        ("\"hidden_size\": 8", "\"hidden_size\": 16", "expected [5, 16]"),
+        ("\"num_hidden_layers\": 1", "\"num_hidden_layers\": 2", "layers.1.input_layernorm.weight` is missing"),
+        ("null", "{\"rope_type\": \"yarn\"}", "one base"),
+        ("\"silu\"", "\"relu\"", "`hidden_act` = "),
+        ("{", "[", "not JSON"),
+    ] {
+        let message = message(Some(&config.replacen(from, to, 1)));
+        assert!(message.contains(expected), "`{message}` does not say `{expected}`");
+    }
+}
+
+fn dump_arrays() -> Vec<(String, String, Vec<u8>)> {
+    tiny::dump_tensors()
+        .into_iter()
+        .enumerate()
+        .map(|(seed, (name, shape))| {
+            let data = tiny::bytes(&tiny::numbers(shape.iter().product(), seed as u64));
+            let sizes: Vec<_> = shape.iter().map(usize::to_string).collect();
+            (name, format!("({})", sizes.join(", ")), data)
+        })
+        .collect()
+}
+
+fn tiny_npz(extra: &[(&str, &str, String, Vec<u8>)]) -> Vec<u8> {
+    let owned = dump_arrays();
+    let mut arrays: Vec<_> =
+        owned.iter().map(|(name, shape, data)| (name.as_str(), "<f4", shape.clone(), data.clone())).collect();
+    arrays.extend(extra.iter().cloned());
+    tiny::npz(&arrays)
+}
+
+fn whole() -> (&'static str, &'static str, String, Vec<u8>) {
+    ("order", "<U5", "()".to_string(), tiny::npz_text("whole"))
+}
+
+#[test]
+fn dumps_are_the_same_from_safetensors_and_npz() {
+    let mut arrays = vec![whole()];
+    arrays.push(("scale", "<f8", "()".to_string(), 0.25_f64.to_le_bytes().to_vec()));
+    let archive = Dump::read("tiny.npz", &tiny_npz(&arrays)).unwrap();
+    let plain = Dump::read("tiny", &tiny::safetensors(&tiny::dump_tensors(), Some("whole"))).unwrap();
+    assert_eq!(archive.shape, plain.shape);
+    assert_eq!((plain.shape.layers, plain.shape.heads, plain.shape.key_value_heads), (2, 4, 2));
+    assert_eq!((plain.shape.head_dimension, plain.shape.width, plain.shape.context), (16, 10, 3));
+    assert_eq!(plain.shape.order, Order::Whole);
+    for (archive, plain) in archive.layers.iter().zip(&plain.layers) {
+        // The stated scale is the usual 1/√16.
+        assert_eq!(archive.tilts, plain.tilts);
+        assert_eq!((&archive.keys, &archive.values), (&plain.keys, &plain.values));
+        assert_eq!((&archive.residual, &archive.output), (&plain.residual, &plain.output));
+    }
+    let queries: Vec<f32> = tiny::numbers(3 * 4 * 16, 0).iter().map(|query| query * 0.25).collect();
+    assert_eq!(plain.layers[0].tilts, queries);
+}
+
+#[test]
+fn dumps_that_make_no_sense_are_refused() {
+    refused(&tiny_npz(&[]), "`order` must be `causal` or `whole`, found nothing");
+    refused(&tiny::safetensors(&tiny::dump_tensors(), None), "`order` must be");
+    refused(&tiny::safetensors(&tiny::dump_tensors(), Some("sideways")), "found `sideways`");
+    let mut tensors = tiny::dump_tensors();
+    tensors[6].1 = vec![3, 4, 16];
+    refused(&tiny::safetensors(&tensors, Some("causal")), "`layer.1.keys` has shape [3, 4, 16], expected [3, 2, 16]");
+    tensors = tiny::dump_tensors();
+    tensors[5].0 = "layer.2.queries".to_string();
+    refused(&tiny::safetensors(&tensors, Some("causal")), "a dump here has no such tensor");
+    refused(&tiny_npz(&[whole(), ("x", "<i8", "(1,)".into(), vec![0; 8])]), "its numbers are `<i8`");
+    refused(&tiny_npz(&[whole(), ("x", "<f4", "(2,)".into(), vec![0; 4])]), "do not take 4 bytes");
+    let nested = format!("{}1{}", "(".repeat(400), ")".repeat(400));
+    refused(&tiny_npz(&[whole(), ("x", "<f4", nested, vec![0; 4])]), "not that of a plain array");
+    let huge = "(9999999999, 9999999999)".to_string();
+    refused(&tiny_npz(&[whole(), ("x", "<f4", huge, vec![0; 4])]), "not that of a plain array");
+}
+
+#[test]
+fn an_archive_that_unpacks_to_very_much_more_is_refused() {
+    let bomb = tiny_npz(&[whole(), ("zeros", "<f4", "(8388608,)".to_string(), vec![0; 1 << 25])]);
+    assert!(bomb.len() < 1 << 17);
+    refused(&bomb, "unpacks to more than 16 times");
+}
+
+#[test]
+fn a_dump_is_not_a_model() {
+    let bytes = tiny::safetensors(&tiny::dump_tensors(), Some("causal"));
+    let message = Checkpoint::read(&source(&bytes)).unwrap_err().to_string();
+    assert!(message.contains("is a dump"), "{message}");
+}
+
+/// A file of every format, with its configuration.
+fn every_format() -> Vec<(Vec<u8>, Option<String>)> {
+    let (tensors, config) = tiny::llama_tensors();
+    let (bert, bert_config) = tiny::bert_tensors("");
+    let with_tokenizer =
+        [tiny::llama2c(261), tiny::llama2c_tokenizer(&[("a", -1.0), ("b", -2.0)])].concat();
+    vec![
+        (Gguf::tiny().write(), None),
+        (crate::vocabularies::byte_pairs().write(), None),
+        (crate::vocabularies::scored().write(), None),
+        (tiny::llama2c(-5), None),
+        (with_tokenizer, None),
+        (tiny::safetensors(&tensors, None), Some(config)),
+        (tiny::safetensors(&bert, None), Some(bert_config)),
+        (tiny::safetensors(&tiny::dump_tensors(), Some("causal")), None),
+        (tiny_npz(&[whole()]), None),
+    ]
+}
+
+/// `fuzz/run` asks for them: a byte that chooses the configuration, then the file.
+#[test]
+fn seeds_for_fuzzing_are_written_when_asked_for() {
+    let Some(folder) = std::env::var_os("ESSCHER_SEEDS") else { return };
+    for (number, (bytes, config)) in every_format().into_iter().enumerate() {
+        let choice = match config {
+            None => 0,
+            Some(config) if config.contains("llama") => 1,
+            Some(_) => 2,
+        };
+        let path = std::path::Path::new(&folder).join(format!("tiny-{number}"));
+        std::fs::write(path, [vec![choice], bytes].concat()).unwrap();
+    }
+}
+
+#[test]
+fn every_truncation_of_a_sound_file_is_refused() {
+    for (number, (bytes, config)) in every_format().into_iter().enumerate() {
+        let read = |bytes: &[u8]| {
+            Content::read(&Source { config: config.as_deref().map(str::as_bytes), ..source(bytes) })
+        };
+        if let Err(error) = read(&bytes) {
+            panic!("file {number}: {error}");
+        }
+        // A llama2.c file may end where its tokenizer would begin.
+        let sound = if number == 4 { tiny::llama2c(261).len() } else { bytes.len() };
+        // Past the headers every position is alike.
+        for length in (0..bytes.len()).filter(|length| *length < 3000 || length % 61 == 0) {
+            assert!(length == sound || read(&bytes[..length]).is_err(), "file {number} cut at {length}");
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn damaged_files_never_panic(
+        file in 0..9_usize,
+        flips in proptest::collection::vec((any::<prop::sample::Index>(), any::<bool>(), any::<u8>()), 1..6),
+    ) {
+        let (mut bytes, config) = every_format().swap_remove(file);
+        for (position, header, byte) in flips {
+            let range = if header { bytes.len().min(600) } else { bytes.len() };
+            bytes[position.index(range)] = byte;
+        }
+        let config = config.as_deref().map(str::as_bytes);
+        // Sound or refused; either is an answer.
+        let _ = Content::read(&Source { config, ..source(&bytes) });
+    }
+}

