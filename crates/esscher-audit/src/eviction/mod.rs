@@ -1,1 +1,70 @@
 //! Eviction: what people use today, a head's context cut down to a budget of exact tokens.
+//!
+//! All policies run alike, as a stream: at the start of every block of [`BLOCK`] tokens the cache is cut down to sinks, recent
+//! tokens and those that the policy chooses, so that with the block's own it never holds more than the budget (a
+//! [`Replacement`] counts its window in the same way); what is evicted stays evicted. The heads that share keys and values share the cache. Keys keep
+//! the positions that they were rotated to.
+//!
+//! | policy | from | where ours differs |
+//! |---|---|---|
+//! | [`Policy::SinkWindow`] | StreamingLLM, key `xiao2023` | there positions are counted within the cache, here in the text |
+//! | [`Policy::ObservedAttention`] | H2O, key `zhang2023` (SnapKV, key `li2024`, asks only the last queries of a prompt) | there one token is evicted at each step, here 32 at each block; query heads that share keys add their attention |
+//! | [`Policy::ExpectedAttention`] | KVPress, key `devoto2025` | there the queries' mean and covariance are those of the prompt, rotated on average to the next 512 positions, and scores are averaged over the query heads; here they are the [`Readers`]', pooled over positions and query heads. There a prompt is cut once, here again and again, and half of what is kept may be recent (see [`Eviction::usual`]) |
+//! | [`Policy::ClusterMeans`] | [`Middle::TiltedMeans`] | not an eviction: what would be evicted joins a mean |
+
+mod cache;
+mod policy;
+
+pub use policy::{Eviction, Policy};
+
+use crate::head::{Head, Order, Readers};
+use crate::replacement::{BLOCK, streaming};
+use cache::EvictingCache;
+
+#[cfg(doc)]
+use crate::replacement::{Middle, Replacement};
+
+/// The outputs of every query of the heads that share one key-value head: a table of tokens × dimension for each.
+///
+/// The tokens are those of the first head; outputs of tokens without a tilt are zero. Where every token sees all, the whole text
+/// is cut once, by the attention that all its queries pay if that is what decides.
+pub fn outputs(eviction: &Eviction, heads: &[Head<'_>], readers: &Readers) -> Vec<Vec<f32>> {
+    let Some(first) = heads.first() else { return Vec::new() };
+    if let Some(replacement) = eviction.as_replacement(first.order) {
+        return streaming::outputs(&replacement, heads, readers);
+    }
+    let (d, tokens) = (first.dimension, first.len());
+    let mut result = vec![vec![0.0; tokens * d]; heads.len()];
+    if d == 0 {
+        return result;
+    }
+    let mut cache = EvictingCache::new(eviction, readers, d);
+    let rows = || first.keys.chunks_exact(d).zip(first.values.chunks_exact(d));
+    let mut read = |cache: &mut EvictingCache<'_>, start: usize, end: usize| {
+        let from = (first.order == Order::Causal).then_some(start);
+        for (head, output) in heads.iter().zip(&mut result) {
+            if let Some(tilts) = head.tilts.get(start * d..end * d) {
+                cache.read(tilts, from, &mut output[start * d..end * d]);
+            }
+        }
+    };
+    match first.order {
+        Order::Causal => {
+            for start in (0..tokens).step_by(BLOCK) {
+                let end = (start + BLOCK).min(tokens);
+                cache.evict();
+                rows().skip(start).take(end - start).for_each(|(key, value)| cache.push(key, value));
+                read(&mut cache, start, end);
+            }
+        }
+        Order::Whole => {
+            rows().for_each(|(key, value)| cache.push(key, value));
+            if eviction.policy == Policy::ObservedAttention {
+                read(&mut cache, 0, tokens);
+            }
+            cache.evict();
+            read(&mut cache, 0, tokens);
+        }
+    }
+    result
+}

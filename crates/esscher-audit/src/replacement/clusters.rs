@@ -1,6 +1,7 @@
 //! Clusters of keys that readers cannot tell apart: weighted k-means in the metric of the tilts.
 
-use super::{Tokens, geometry::Geometry, moments::Moments, moments::score};
+use super::moments::{Moments, score};
+use super::{Geometry, Tokens, dot, rows_times_rows};
 use esscher_core::numerics::Stream;
 
 /// Rounds of assignment after the start.
@@ -8,31 +9,32 @@ const ROUNDS: usize = 4;
 /// The seed of the k-means++ start.
 const SEED: u64 = 8;
 
-/// At most `count` clusters of the tokens, weighted by their mass at the base tilt.
-pub(crate) fn cluster(tokens: &Tokens, count: usize, geometry: &Geometry) -> Vec<Moments> {
+/// At most `count` clusters of the tokens at their places, weighted by their mass at the base tilt.
+pub(crate) fn cluster(tokens: &Tokens, places: &[f32], count: usize, geometry: &Geometry) -> Vec<Moments> {
     let d = geometry.base.len();
-    let places: Vec<Vec<f32>> = tokens.keys.chunks_exact(d).map(|key| geometry.place(key)).collect();
     let scores: Vec<f64> = tokens.keys.chunks_exact(d).map(|key| score(&geometry.base, key)).collect();
     let largest = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     // Never quite 0: a token without weight here may have some for another reader.
     let weights: Vec<f64> = scores.iter().map(|score| (score - largest).exp().max(1e-30)).collect();
-    let mut centres = start(&places, &weights, count);
+    let mut centres = start(places, &weights, count, d);
+    let parts = centres.len() / d;
     let mut owners = Vec::new();
     for _ in 0..ROUNDS {
-        owners = places.iter().map(|place| nearest(&centres, place)).collect();
-        let mut sums = vec![vec![0f64; d]; centres.len()];
-        let mut masses = vec![0f64; centres.len()];
-        for ((place, &owner), weight) in places.iter().zip(&owners).zip(&weights) {
+        owners = all_nearest(&centres, places, d);
+        let mut sums = vec![0f64; centres.len()];
+        let mut masses = vec![0f64; parts];
+        for ((place, &owner), weight) in places.chunks_exact(d).zip(&owners).zip(&weights) {
             masses[owner] += weight;
-            sums[owner].iter_mut().zip(place).for_each(|(sum, entry)| *sum += weight * f64::from(*entry));
+            let sum = &mut sums[owner * d..(owner + 1) * d];
+            sum.iter_mut().zip(place).for_each(|(sum, entry)| *sum += weight * f64::from(*entry));
         }
-        for ((centre, sum), mass) in centres.iter_mut().zip(&sums).zip(&masses) {
+        for ((centre, sum), mass) in centres.chunks_exact_mut(d).zip(sums.chunks_exact(d)).zip(&masses) {
             if *mass > 0.0 {
                 centre.iter_mut().zip(sum).for_each(|(entry, sum)| *entry = (sum / mass) as f32);
             }
         }
     }
-    let mut members = vec![Tokens::default(); centres.len()];
+    let mut members = vec![Tokens::default(); parts];
     for ((position, key, value), owner) in tokens.iter(d).zip(owners) {
         members[owner].push(position, key, value);
     }
@@ -47,19 +49,39 @@ pub(crate) fn cluster(tokens: &Tokens, count: usize, geometry: &Geometry) -> Vec
         .collect()
 }
 
-/// The centre that is nearest to a place; the first of equals.
-pub(crate) fn nearest(centres: &[Vec<f32>], place: &[f32]) -> usize {
+/// The centre that is nearest to a place (the first of equals), and its squared distance, ∞ if there is none.
+pub(crate) fn nearest(centres: &[f32], place: &[f32]) -> (usize, f32) {
     let mut best = (0, f32::INFINITY);
-    for (index, centre) in centres.iter().enumerate() {
+    for (index, centre) in centres.chunks_exact(place.len()).enumerate() {
         let distance = squared_distance(centre, place);
         if distance < best.1 {
             best = (index, distance);
         }
     }
-    best.0
+    best
 }
 
-pub(crate) fn squared_distance(x: &[f32], y: &[f32]) -> f32 {
+/// The nearest centre of every place, by |c|²/2 − c·x.
+fn all_nearest(centres: &[f32], places: &[f32], dimension: usize) -> Vec<usize> {
+    let count = centres.len() / dimension;
+    let halves: Vec<f32> = centres.chunks_exact(dimension).map(|centre| dot(centre, centre) / 2.0).collect();
+    let mut products = vec![0.0; places.len() / dimension * count];
+    rows_times_rows(&mut products, places, centres, dimension);
+    products
+        .chunks_exact(count)
+        .map(|row| {
+            let mut best = (0, f32::INFINITY);
+            for (index, (product, half)) in row.iter().zip(&halves).enumerate() {
+                if half - product < best.1 {
+                    best = (index, half - product);
+                }
+            }
+            best.0
+        })
+        .collect()
+}
+
+fn squared_distance(x: &[f32], y: &[f32]) -> f32 {
     let (left, left_rest) = x.as_chunks::<8>();
     let (right, right_rest) = y.as_chunks::<8>();
     let mut sums = [0f32; 8];
@@ -71,18 +93,25 @@ pub(crate) fn squared_distance(x: &[f32], y: &[f32]) -> f32 {
     sums.iter().sum::<f32>() + left_rest.iter().zip(right_rest).map(|(a, b)| (a - b) * (a - b)).sum::<f32>()
 }
 
-/// k-means++: the heaviest token, then tokens drawn with probability ∝ weight × squared distance to the centres so far.
-fn start(places: &[Vec<f32>], weights: &[f64], count: usize) -> Vec<Vec<f32>> {
+/// k-means++ (key `arthur2007`): the heaviest token, then tokens drawn with probability ∝ weight × squared distance to the centres so far.
+fn start(places: &[f32], weights: &[f64], count: usize, dimension: usize) -> Vec<f32> {
     let heaviest = weights
         .iter()
         .enumerate()
         .fold((0, 0.0), |best, (index, &weight)| if weight > best.1 { (index, weight) } else { best });
-    let Some(first) = places.get(heaviest.0) else { return Vec::new() };
-    let mut stream = Stream::new(SEED, 0, places.len() as u32);
-    let mut centres = vec![first.clone()];
-    let mut distances: Vec<f64> =
-        places.iter().map(|place| f64::from(squared_distance(first, place))).collect();
-    while centres.len() < count {
+    let row = |index: usize| places.get(index * dimension..(index + 1) * dimension);
+    let mut stream = Stream::new(SEED, 0, weights.len() as u32);
+    let mut centres = Vec::with_capacity(count * dimension);
+    let mut distances = vec![f64::INFINITY; weights.len()];
+    let mut next = row(heaviest.0);
+    while let Some(centre) = next {
+        centres.extend_from_slice(centre);
+        if centres.len() >= count * dimension {
+            break;
+        }
+        for (distance, place) in distances.iter_mut().zip(places.chunks_exact(dimension)) {
+            *distance = distance.min(f64::from(squared_distance(centre, place)));
+        }
         let mut probabilities: Vec<f64> =
             distances.iter().zip(weights).map(|(far, weight)| far * weight).collect();
         let total: f64 = probabilities.iter().sum();
@@ -90,11 +119,7 @@ fn start(places: &[Vec<f32>], weights: &[f64], count: usize) -> Vec<Vec<f32>> {
             break;
         }
         probabilities.iter_mut().for_each(|probability| *probability /= total);
-        let Some(centre) = places.get(stream.index(&probabilities)) else { break };
-        for (distance, place) in distances.iter_mut().zip(places) {
-            *distance = distance.min(f64::from(squared_distance(centre, place)));
-        }
-        centres.push(centre.clone());
+        next = row(stream.index(&probabilities));
     }
     centres
 }

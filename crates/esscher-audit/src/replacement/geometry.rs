@@ -1,6 +1,6 @@
 //! What readers make of keys: the base tilt, the directions in which tilts vary, the metric, expected attention.
 
-use super::{Middle, Replacement, dot, moments::Directions};
+use super::{Atoms, Middle, Replacement, moments::Directions, rows_times_rows};
 use crate::head::Readers;
 use esscher_core::Mat;
 use esscher_core::numerics::linalg::SymmetricEigen;
@@ -22,6 +22,12 @@ pub(crate) struct Geometry {
 }
 
 impl Geometry {
+    /// For exact tokens only.
+    pub(crate) fn of_readers(readers: &Readers, dimension: usize) -> Self {
+        let atoms = Atoms { first: 0, light: 0.0, most_light: 0 };
+        Geometry::new(&Replacement { atoms, window: 0, top: 0, middle: Middle::Exact }, readers, dimension)
+    }
+
     /// Missing numbers of the readers count as zeros.
     pub(crate) fn new(replacement: &Replacement, readers: &Readers, dimension: usize) -> Self {
         let d = dimension;
@@ -82,14 +88,17 @@ impl Geometry {
         self.rows.as_deref().map_or(Directions::All, Directions::Rows)
     }
 
-    /// Σ_θ^{1/2} k up to a rotation: Euclidean distance there is the standard deviation of the readers' difference of scores.
-    pub(crate) fn place(&self, key: &[f32]) -> Vec<f32> {
-        self.metric.chunks_exact(key.len()).map(|row| dot(row, key)).collect()
+    /// Σ_θ^{1/2} k of every key, up to a rotation: Euclidean distance there is the standard deviation of the readers'
+    /// difference of scores.
+    pub(crate) fn places(&self, keys: &[f32]) -> Vec<f32> {
+        let mut places = vec![0.0; keys.len()];
+        rows_times_rows(&mut places, keys, &self.metric, self.base.len());
+        places
     }
 
     /// log E e^{θ·k} for Gaussian tilts: mean·k + k'Σk/2.
     pub(crate) fn log_expected_attention(&self, key: &[f32]) -> f64 {
-        let variance: f64 = self.place(key).iter().map(|entry| f64::from(*entry).powi(2)).sum();
+        let variance: f64 = self.places(key).iter().map(|entry| f64::from(*entry).powi(2)).sum();
         super::moments::score(&self.mean_tilt, key) + variance / 2.0
     }
 }

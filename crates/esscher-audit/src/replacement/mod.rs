@@ -12,7 +12,8 @@ mod tokens;
 pub use state::exact_bytes;
 pub use streaming::StreamingCache;
 
-pub(crate) use tokens::{Tokens, dot};
+pub(crate) use geometry::Geometry;
+pub(crate) use tokens::{Tokens, add_rows_times, dot, rows_times_rows};
 
 use crate::Error;
 use std::fmt;

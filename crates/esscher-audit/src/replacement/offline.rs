@@ -15,5 +15,5 @@ pub fn outputs(replacement: &Replacement, head: &Head<'_>) -> Vec<f32> {
 
 /// The same with the readers of somewhere else: what their fixed tilt costs, with all else offline.
 pub fn outputs_read_by(replacement: &Replacement, head: &Head<'_>, readers: &Readers) -> Vec<f32> {
-    streaming::run(StreamingCache::offline(replacement, readers, head.dimension), &[*head])
+    streaming::run(StreamingCache::offline(replacement, readers, head.dimension), &[*head]).concat()
 }

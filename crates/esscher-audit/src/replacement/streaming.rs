@@ -6,7 +6,7 @@
 
 use super::clusters::{cluster, nearest};
 use super::geometry::Geometry;
-use super::moments::{Directions, Moments};
+use super::moments::Moments;
 use super::tokens::{add_rows_times, rows_times_rows};
 use super::{BLOCK, Middle, Replacement, Tokens};
 use crate::head::{Head, Order, Readers};
@@ -38,17 +38,25 @@ pub struct StreamingCache {
     window: Tokens,
     middle: Vec<Moments>,
     /// Centres of the clusters in the metric of the tilts.
-    centres: Vec<Vec<f32>>,
+    centres: Vec<f32>,
     seen: usize,
     /// Offline only: every token of the middle, from which clusters are found again.
     everything: Option<Whole>,
 }
 
-/// The whole middle and its size when it was last clustered.
+/// The whole middle, its places in the metric of the tilts, and its size when it was last clustered.
 #[derive(Debug, Clone, Default)]
 struct Whole {
     tokens: Tokens,
+    places: Vec<f32>,
     clustered: usize,
+}
+
+/// Who asks: queries of consecutive positions, several of each.
+#[derive(Debug, Clone, Copy)]
+struct Asked {
+    start: usize,
+    readers: usize,
 }
 
 impl StreamingCache {
@@ -92,10 +100,42 @@ impl StreamingCache {
         self.seen += 1;
     }
 
-    /// The attention output for one tilt, over all that was absorbed; zeros if nothing was.
-    pub fn read(&self, tilt: &[f32], output: &mut [f32]) {
-        if tilt.len() == self.dimension && output.len() == self.dimension && self.dimension > 0 {
-            self.read_block(tilt, None, output);
+    /// The attention output for one or several tilts, over all that was absorbed; zeros if nothing was.
+    ///
+    /// Nothing is written if the tilts are not rows of the cache's dimension, or the outputs not as many.
+    pub fn read(&self, tilts: &[f32], outputs: &mut [f32]) {
+        if self.dimension > 0 && tilts.len().is_multiple_of(self.dimension) && outputs.len() == tilts.len() {
+            self.read_block(tilts, None, outputs);
+        }
+    }
+
+    /// Takes in several tokens and answers `readers` tilts of each, which see no later token: the same as token by token
+    /// [`Self::absorb`] and [`Self::read`], faster. Tilts and outputs are tokens × readers × dimension.
+    ///
+    /// Nothing happens if the sizes do not fit.
+    pub fn attend(
+        &mut self,
+        keys: &[f32],
+        values: &[f32],
+        tilts: &[f32],
+        readers: usize,
+        outputs: &mut [f32],
+    ) {
+        let d = self.dimension;
+        let fits = d > 0 && keys.len().is_multiple_of(d) && values.len() == keys.len();
+        if !fits || keys.len().checked_mul(readers) != Some(tilts.len()) || outputs.len() != tilts.len() {
+            return;
+        }
+        let tokens = keys.len() / d;
+        let mut done = 0;
+        while done < tokens {
+            let start = self.seen;
+            let end = tokens.min(done + BLOCK - start % BLOCK);
+            let rows = keys.chunks_exact(d).zip(values.chunks_exact(d));
+            rows.skip(done).take(end - done).for_each(|(key, value)| self.absorb(key, value));
+            let asked = done * readers * d..end * readers * d;
+            self.read_block(&tilts[asked.clone()], Some(Asked { start, readers }), &mut outputs[asked]);
+            done = end;
         }
     }
 
@@ -111,7 +151,7 @@ impl StreamingCache {
             + self.window.bytes()
             + self.top_scores.capacity() * size_of::<f64>()
             + self.middle.iter().map(Moments::bytes).sum::<usize>()
-            + self.centres.iter().map(|centre| centre.len() * size_of::<f32>()).sum::<usize>()
+            + self.centres.len() * size_of::<f32>()
     }
 
     /// Tokens before this position leave the window.
@@ -183,12 +223,16 @@ impl StreamingCache {
                     for (position, key, value) in tokens.iter(d) {
                         whole.tokens.push(position, key, value);
                     }
+                    whole.places.extend(self.geometry.places(&tokens.keys));
                     // By an eighth each time: the work stays proportional to the length.
                     if whole.tokens.len() >= whole.clustered + whole.clustered / 8 {
                         whole.clustered = whole.tokens.len();
-                        self.middle = cluster(&whole.tokens, count, &self.geometry);
-                        self.centres =
-                            self.middle.iter().map(|part| self.geometry.place(&part.mean_key)).collect();
+                        self.middle = cluster(&whole.tokens, &whole.places, count, &self.geometry);
+                        self.centres = self
+                            .middle
+                            .iter()
+                            .flat_map(|part| self.geometry.places(&part.mean_key))
+                            .collect();
                         return;
                     }
                 }
@@ -201,13 +245,14 @@ impl StreamingCache {
     fn join_clusters(&mut self, tokens: &Tokens, count: usize) {
         let d = self.dimension;
         let mut joined: Vec<Tokens> = vec![Tokens::default(); self.middle.len()];
-        for (position, key, value) in tokens.iter(d) {
-            let place = self.geometry.place(key);
-            let mut owner = nearest(&self.centres, &place);
-            let known = self.centres.get(owner).is_some_and(|centre| *centre == place);
-            if self.centres.len() < count && !known {
-                owner = self.centres.len();
-                self.centres.push(place);
+        let places = self.geometry.places(&tokens.keys);
+        for ((position, key, value), place) in tokens.iter(d).zip(places.chunks_exact(d)) {
+            let (mut owner, distance) = nearest(&self.centres, place);
+            // Equal keys differ by rounding, once one of them has become the mean of a cluster.
+            let known = distance <= 1e-10 * super::dot(place, place);
+            if self.middle.len() < count && !known {
+                owner = self.middle.len();
+                self.centres.extend_from_slice(place);
                 self.middle.push(Moments::new(d, self.geometry.rank));
                 joined.push(Tokens::default());
             }
@@ -216,7 +261,8 @@ impl StreamingCache {
         for (owner, own) in joined.iter().enumerate() {
             if own.len() > 0 {
                 self.absorb_into(owner, own);
-                self.centres[owner] = self.geometry.place(&self.middle[owner].mean_key);
+                let centre = self.geometry.places(&self.middle[owner].mean_key);
+                self.centres[owner * d..(owner + 1) * d].copy_from_slice(&centre);
             }
         }
     }
@@ -225,67 +271,81 @@ impl StreamingCache {
         self.middle[part].absorb(tokens, &self.geometry.base, &self.geometry.directions());
     }
 
-    /// The outputs for several tilts; those of consecutive positions from `start` see no later token.
-    pub(crate) fn read_block(&self, tilts: &[f32], start: Option<usize>, output: &mut [f32]) {
+    /// The outputs for several tilts; those of known positions see no later token.
+    fn read_block(&self, tilts: &[f32], asked: Option<Asked>, output: &mut [f32]) {
         let d = self.dimension;
         let queries = tilts.len() / d;
-        let sections = [&self.atoms, &self.top, &self.window];
-        let mut scores: Vec<Vec<f32>> = Vec::with_capacity(sections.len());
         let mut largest = vec![f64::NEG_INFINITY; queries];
-        for tokens in sections {
-            let count = tokens.len();
-            let mut section = vec![0.0; queries * count];
-            rows_times_rows(&mut section, tilts, &tokens.keys, d);
-            for (query, row) in section.chunks_exact_mut(count.max(1)).enumerate() {
-                if let Some(start) = start {
+        // Tokens and means alike have a score and a value.
+        let mut scored: Vec<(Vec<f32>, &[f32])> = Vec::with_capacity(4);
+        for tokens in [&self.atoms, &self.top, &self.window] {
+            let mut scores = vec![0.0; queries * tokens.len()];
+            rows_times_rows(&mut scores, tilts, &tokens.keys, d);
+            if let Some(Asked { start, readers }) = asked {
+                for (query, row) in scores.chunks_exact_mut(tokens.len().max(1)).enumerate() {
                     for (entry, &position) in row.iter_mut().zip(&tokens.positions) {
-                        if position > start + query {
+                        if position > start + query / readers {
                             *entry = f32::NEG_INFINITY;
                         }
                     }
                 }
-                let most = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-                largest[query] = largest[query].max(f64::from(most));
             }
-            scores.push(section);
+            scored.push((scores, &tokens.values));
         }
-        let directions = self.geometry.directions();
-        let mut parts = Vec::new();
-        if !self.middle.is_empty() {
+        let parts: Vec<&Moments> = self.middle.iter().filter(|part| !part.is_empty()).collect();
+        let mut gaussians = Vec::new();
+        let mut mean_values = Vec::new();
+        if !parts.is_empty() {
+            let base = self.geometry.base.iter();
             let offsets: Vec<f32> = tilts
                 .chunks_exact(d)
-                .flat_map(|tilt| tilt.iter().zip(&self.geometry.base).map(|(tilt, base)| tilt - base))
+                .flat_map(|tilt| tilt.iter().zip(base.clone()).map(|(t, b)| t - b))
                 .collect();
-            let mut coordinates = Vec::new();
-            match &directions {
-                Directions::All => coordinates.extend_from_slice(&offsets),
-                Directions::Rows(_) => {
-                    offsets.chunks_exact(d).for_each(|e| directions.coordinates(e, &mut coordinates));
+            if self.geometry.rank == 0 {
+                let mean_keys: Vec<f32> = parts.iter().flat_map(|part| &part.mean_key).copied().collect();
+                mean_values.extend(parts.iter().flat_map(|part| &part.mean_value).copied());
+                let log_masses: Vec<f32> = parts.iter().map(|part| part.log_mass() as f32).collect();
+                let mut scores = vec![0.0; queries * parts.len()];
+                rows_times_rows(&mut scores, &offsets, &mean_keys, d);
+                for row in scores.chunks_exact_mut(parts.len()) {
+                    row.iter_mut().zip(&log_masses).for_each(|(entry, mass)| *entry += mass);
+                }
+                scored.push((scores, &mean_values));
+            } else {
+                let directions = self.geometry.directions();
+                let mut coordinates = Vec::with_capacity(queries * self.geometry.rank);
+                offsets.chunks_exact(d).for_each(|e| directions.coordinates(e, &mut coordinates));
+                for part in parts {
+                    let (mut masses, mut outputs) = (Vec::new(), Vec::new());
+                    part.read(&offsets, &coordinates, &directions, &mut masses, &mut outputs);
+                    largest.iter_mut().zip(&masses).for_each(|(largest, mass)| *largest = largest.max(*mass));
+                    gaussians.push((masses, outputs));
                 }
             }
-            for part in self.middle.iter().filter(|part| !part.is_empty()) {
-                let (mut masses, mut outputs) = (Vec::new(), Vec::new());
-                part.read(&offsets, &coordinates, &directions, &mut masses, &mut outputs);
-                largest.iter_mut().zip(&masses).for_each(|(largest, mass)| *largest = largest.max(*mass));
-                parts.push((masses, outputs));
+        }
+        for (scores, values) in &scored {
+            for (row, largest) in scores.chunks_exact((values.len() / d).max(1)).zip(&mut largest) {
+                *largest = largest.max(f64::from(row.iter().copied().fold(f32::NEG_INFINITY, f32::max)));
             }
         }
+        // One rounding for all, so that the weights of tokens and Gaussians are of the same scale.
+        let largest: Vec<f32> = largest.iter().map(|&largest| largest as f32).collect();
         output.fill(0.0);
         let mut total = vec![0f32; queries];
-        for (tokens, section) in sections.iter().zip(&mut scores) {
-            let count = tokens.len();
-            for (row, largest) in section.chunks_exact_mut(count.max(1)).zip(&largest) {
-                row.iter_mut().for_each(|entry| *entry -= *largest as f32);
+        for (scores, values) in &mut scored {
+            let count = (values.len() / d).max(1);
+            for (row, largest) in scores.chunks_exact_mut(count).zip(&largest) {
+                row.iter_mut().for_each(|entry| *entry -= largest);
             }
-            exponentials_f32(section);
-            for (row, total) in section.chunks_exact(count.max(1)).zip(&mut total) {
+            exponentials_f32(scores);
+            for (row, total) in scores.chunks_exact(count).zip(&mut total) {
                 *total += row.iter().sum::<f32>();
             }
-            add_rows_times(output, section, &tokens.values, d);
+            add_rows_times(output, scores, values, d);
         }
-        for (masses, outputs) in &parts {
+        for (masses, outputs) in &gaussians {
             for (query, (row, part)) in output.chunks_exact_mut(d).zip(outputs.chunks_exact(d)).enumerate() {
-                let weight = (masses[query] - f64::from(largest[query] as f32)).exp() as f32;
+                let weight = (masses[query] - f64::from(largest[query])).exp() as f32;
                 total[query] += weight;
                 row.iter_mut().zip(part).for_each(|(entry, number)| *entry += weight * number);
             }
@@ -298,43 +358,40 @@ impl StreamingCache {
     }
 }
 
-/// The outputs of every query of the heads that share one key-value head: heads × tokens × dimension.
+/// The outputs of every query of the heads that share one key-value head: a table of tokens × dimension for each.
 ///
 /// The tokens are those of the first head. The same numbers as [`StreamingCache`] gives token by token, in blocks.
-pub fn outputs(replacement: &Replacement, heads: &[Head<'_>], readers: &Readers) -> Vec<f32> {
+pub fn outputs(replacement: &Replacement, heads: &[Head<'_>], readers: &Readers) -> Vec<Vec<f32>> {
     let Some(first) = heads.first() else { return Vec::new() };
     run(StreamingCache::new(replacement, readers, first.dimension), heads)
 }
 
-/// Runs a cache over a whole text. Tokens without key, value or tilt are left out, and their outputs are zero.
-pub(crate) fn run(mut cache: StreamingCache, heads: &[Head<'_>]) -> Vec<f32> {
+/// Runs a cache over a whole text. Where a token has no value it is left out; outputs of tokens without a tilt are zero.
+pub(crate) fn run(mut cache: StreamingCache, heads: &[Head<'_>]) -> Vec<Vec<f32>> {
     let Some(first) = heads.first() else { return Vec::new() };
-    let d = first.dimension;
-    let tokens = first.len();
-    let mut result = vec![0.0; heads.len() * tokens * d];
+    let (d, tokens) = (first.dimension, first.len());
+    let mut result = vec![vec![0.0; tokens * d]; heads.len()];
     if d == 0 || tokens == 0 {
         return result;
     }
-    let block = if first.order == Order::Whole { tokens } else { BLOCK };
-    for start in (0..tokens).step_by(block) {
-        let end = (start + block).min(tokens);
-        let rows = first.keys.chunks_exact(d).zip(first.values.chunks_exact(d));
-        for (key, value) in rows.skip(start).take(end - start) {
-            match first.order {
-                Order::Causal => cache.absorb(key, value),
-                Order::Whole => {
-                    cache.window.push(cache.seen, key, value);
-                    cache.seen += 1;
-                }
-            }
+    if first.order == Order::Whole {
+        for (key, value) in first.keys.chunks_exact(d).zip(first.values.chunks_exact(d)) {
+            cache.window.push(cache.seen, key, value);
+            cache.seen += 1;
         }
-        if first.order == Order::Whole {
-            cache.let_leave(tokens);
+        cache.let_leave(tokens);
+    }
+    for start in (0..tokens).step_by(BLOCK) {
+        let end = (start + BLOCK).min(tokens);
+        let mut asked = None;
+        if first.order == Order::Causal {
+            let rows = first.keys.chunks_exact(d).zip(first.values.chunks_exact(d));
+            rows.skip(start).take(end - start).for_each(|(key, value)| cache.absorb(key, value));
+            asked = Some(Asked { start, readers: 1 });
         }
-        let mask = (first.order == Order::Causal).then_some(start);
-        for (head, output) in heads.iter().zip(result.chunks_exact_mut(tokens * d)) {
+        for (head, output) in heads.iter().zip(&mut result) {
             if let Some(tilts) = head.tilts.get(start * d..end * d) {
-                cache.read_block(tilts, mask, &mut output[start * d..end * d]);
+                cache.read_block(tilts, asked, &mut output[start * d..end * d]);
             }
         }
     }

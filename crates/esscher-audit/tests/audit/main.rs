@@ -2,12 +2,12 @@
 
 mod attention;
 mod checkpoints;
+mod evictions;
 mod judging;
 mod looking;
 mod model;
 mod products;
 mod real_models;
-mod reference.json;
 mod replacements;
 mod tiny;
 mod vocabularies;

@@ -1,0 +1,127 @@
+//! Which tokens are worth their place.
+
+use crate::Error;
+use crate::head::Order;
+use crate::replacement::{Atoms, BLOCK, Middle, Replacement};
+use std::fmt;
+
+/// What decides which older tokens are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Policy {
+    /// The first tokens and the last.
+    SinkWindow,
+    /// The attention that a token has received so far, summed over queries.
+    ObservedAttention,
+    /// The attention that readers are expected to pay, E e^{θ·k} for Gaussian tilts, times the norm of the value.
+    ExpectedAttention,
+    /// None is: all join tilted means of clusters.
+    ClusterMeans,
+}
+
+impl Policy {
+    /// All of them.
+    pub const ALL: [Policy; 4] =
+        [Policy::SinkWindow, Policy::ObservedAttention, Policy::ExpectedAttention, Policy::ClusterMeans];
+
+    /// The name in specifications and tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Policy::SinkWindow => "sink-window",
+            Policy::ObservedAttention => "observed-attention",
+            Policy::ExpectedAttention => "expected-attention",
+            Policy::ClusterMeans => "cluster-means",
+        }
+    }
+}
+
+impl fmt::Display for Policy {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.name())
+    }
+}
+
+impl std::str::FromStr for Policy {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self, Error> {
+        Policy::ALL.into_iter().find(|policy| policy.name() == name).ok_or_else(|| {
+            Error::Request(format!(
+                "`{name}` is no eviction; there are sink-window, observed-attention, expected-attention, cluster-means"
+            ))
+        })
+    }
+}
+
+/// A policy with its places.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Eviction {
+    /// What decides.
+    pub policy: Policy,
+    /// First tokens that are never evicted.
+    pub sinks: usize,
+    /// Last tokens before the block that are not evicted.
+    pub recent: usize,
+    /// Further tokens, which the policy chooses.
+    pub chosen: usize,
+}
+
+impl Eviction {
+    /// A policy as it is usually run within a budget: four sinks, as StreamingLLM and KVPress have (H2O names none, but finds
+    /// them), and half of the rest for recent tokens, as in H2O. KVPress keeps none for being recent: move `recent` to
+    /// `chosen` for that.
+    ///
+    /// # Errors
+    /// [`Error::Request`] if the budget has no room for a block, the sinks and two more.
+    pub fn usual(policy: Policy, budget: usize) -> Result<Eviction, Error> {
+        let sinks = 4;
+        match budget.checked_sub(BLOCK + sinks) {
+            Some(rest @ 2..) => Ok(Eviction { policy, sinks, recent: rest / 2, chosen: rest - rest / 2 }),
+            _ => Err(Error::Request(format!(
+                "{policy} needs a budget of at least {} tokens ({BLOCK} for a block, {sinks} sinks and two more), but has \
+                 {budget}",
+                BLOCK + sinks + 2
+            ))),
+        }
+    }
+
+    /// A policy beside the atoms and the window of replacements, with `chosen` tokens where they have a middle. The places that
+    /// replacements have for light tokens are the policy's to fill, so that the budgets are equal.
+    pub fn beside(policy: Policy, atoms: &Atoms, window: usize, chosen: usize) -> Eviction {
+        Eviction {
+            policy,
+            sinks: atoms.first,
+            recent: window,
+            chosen: chosen.saturating_add(atoms.most_light),
+        }
+    }
+
+    /// Most tokens that are held at any time of a text that is read from left to right.
+    pub fn budget(&self) -> usize {
+        self.kept().saturating_add(BLOCK)
+    }
+
+    /// Most tokens that survive an eviction.
+    pub(crate) fn kept(&self) -> usize {
+        self.sinks.saturating_add(self.recent).saturating_add(self.chosen)
+    }
+
+    /// The replacement that this is, if it is one. Where every token sees all there is no window, and cluster means have its
+    /// places.
+    pub fn as_replacement(&self, order: Order) -> Option<Replacement> {
+        let atoms = Atoms { first: self.sinks, light: 0.0, most_light: 0 };
+        let both = self.recent.saturating_add(self.chosen);
+        match (self.policy, order) {
+            (Policy::SinkWindow, Order::Causal) => {
+                Some(Replacement { atoms, window: both, top: 0, middle: Middle::Dropped })
+            }
+            (Policy::ClusterMeans, Order::Causal) => {
+                let middle = Middle::TiltedMeans { count: self.chosen };
+                Some(Replacement { atoms, window: self.recent, top: 0, middle })
+            }
+            (Policy::ClusterMeans, Order::Whole) => {
+                Some(Replacement { atoms, window: 0, top: 0, middle: Middle::TiltedMeans { count: both } })
+            }
+            _ => None,
+        }
+    }
+}
