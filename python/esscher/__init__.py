@@ -17,6 +17,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from esscher import recording
 from esscher._native import (
     VERSION,
     Affine,
@@ -197,6 +198,7 @@ __all__ = [
     "rate_exponent",
     "rate_fit",
     "read_run",
+    "recording",
     "regime",
     "regression",
     "report",

@@ -23,7 +23,7 @@ pub const TEXTS: [Text; 3] = [
     },
     Text {
         name: "bible",
-        what: "Genesis and the beginning of Exodus in the King James version, a paragraph per chapter",
+        what: "the first 44 chapters of Genesis in the King James version, a paragraph each",
         licence: "public domain",
         content: include_str!("../texts/bible.txt"),
     },

@@ -10,6 +10,8 @@ pub mod conduct;
 mod document;
 mod kinds;
 mod measured;
+#[cfg(feature = "audit")]
+pub mod models;
 mod planned;
 pub mod reading;
 mod tabulating;

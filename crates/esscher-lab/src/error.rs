@@ -72,6 +72,26 @@ pub enum Error {
         reason: String,
     },
 
+    /// A file that is not the one that was meant.
+    #[error("{} has the SHA-256 {found}, expected {expected}", path.display())]
+    WrongSum {
+        /// The file.
+        path: PathBuf,
+        /// In hexadecimal.
+        expected: String,
+        /// In hexadecimal.
+        found: String,
+    },
+
+    /// A file that is larger than makes sense.
+    #[error("{} has more than {most} bytes", path.display())]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+        /// The bound.
+        most: u64,
+    },
+
     /// A file that does not belong to this run.
     #[error("{} does not belong to this run: {reason}", path.display())]
     Foreign {
@@ -179,7 +199,11 @@ impl Error {
             Error::NoSpecification { .. } => {
                 Some("give a specification in TOML; `esscher example KIND` prints one".to_string())
             }
-            Error::LargeSpecification { .. } | Error::Unit { .. } | Error::Result(_) => None,
+            Error::LargeSpecification { .. }
+            | Error::WrongSum { .. }
+            | Error::TooLarge { .. }
+            | Error::Unit { .. }
+            | Error::Result(_) => None,
         }
     }
 

@@ -24,7 +24,10 @@ mod table;
 pub use account::Account;
 pub use error::{Error, Result};
 pub use experiment::{Experiment, Failure, Unit};
-pub use files::{read_specification, write as write_file};
+pub use files::{
+    Exclusive, TemporaryFolder, digest as sha256, file_sha256, list as list_files, open_file, place_file,
+    read_file, read_specification, write as write_file,
+};
 pub use folder::{FinishedRun, RunFolder, read_finished, specification_of};
 pub use merge::merge;
 pub use provenance::{Origin, Provenance, WorkSession};

@@ -47,6 +47,11 @@ pub enum Error {
         hint: String,
     },
 
+    /// A checkpoint or a text that cannot be had.
+    #[cfg(feature = "audit")]
+    #[error(transparent)]
+    Model(#[from] crate::models::ModelError),
+
     /// A figure that could not be drawn.
     #[error(transparent)]
     Drawing(#[from] esscher_report::DrawingError),
@@ -68,6 +73,8 @@ impl Error {
                 Some("say where the merged run goes with --out FOLDER".to_string())
             }
             Error::Unknown { hint, .. } => Some(hint.clone()),
+            #[cfg(feature = "audit")]
+            Error::Model(error) => error.hint(),
             Error::NoName { .. } | Error::NoFolders | Error::Drawing(_) => None,
         }
     }
@@ -77,6 +84,8 @@ impl Error {
         match self {
             Error::Lab(error) => error.is_request(),
             Error::Drawing(_) => false,
+            #[cfg(feature = "audit")]
+            Error::Model(error) => error.is_request(),
             Error::NoName { .. }
             | Error::NoShare { .. }
             | Error::NotNamedLikeAShard { .. }

@@ -18,5 +18,7 @@ pub use audit::{
 pub use error::Error;
 pub use publish::{Described, Finding, describe, publish};
 pub use reproduce::{Reproduction, Request, reproduce, verdict_word};
+#[cfg(feature = "audit")]
+pub(crate) use request::unknown;
 pub use request::{chosen_claims, entries, example, name_of_file, name_of_text, read_file, share};
 pub use runs::{merge, read_run, report};

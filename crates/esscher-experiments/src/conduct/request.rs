@@ -90,7 +90,8 @@ pub fn entries(group: Option<&str>) -> Result<Vec<Entry>, Error> {
     Ok(catalogue().into_iter().filter(|entry| group.is_none_or(|name| name == entry.group.name())).collect())
 }
 
-fn unknown(what: &'static str, name: &str, plural: &str, names: &[&str]) -> Error {
+/// A name that is not there, with the one that was meant or all that are.
+pub(crate) fn unknown(what: &'static str, name: &str, plural: &str, names: &[&str]) -> Error {
     let hint = match nearest(name, names) {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("the {plural} are {}", names.join(", ")),

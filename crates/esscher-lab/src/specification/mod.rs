@@ -242,6 +242,19 @@ impl Section {
         Ok(texts)
     }
 
+    /// Any text on one line, written down under the name that `proper` gives it: a name that has another one.
+    pub fn proper_text(
+        &mut self,
+        key: &'static str,
+        default: Option<&str>,
+        proper: impl FnOnce(&str) -> String,
+    ) -> Result<String> {
+        let value = proper(&self.text(key, default)?);
+        self.written.pop();
+        self.write(key, normalised::quoted(&value));
+        Ok(value)
+    }
+
     /// One of several words.
     pub fn choice<T: Copy>(
         &mut self,
