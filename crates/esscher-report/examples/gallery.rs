@@ -5,8 +5,8 @@ use std::fs;
 use std::path::Path;
 
 use esscher_report::{
-    Axis, Block, Cell, DataTable, Document, Figure, Mark, Point, Scale, Section, Series, Verdict, html, pdf,
-    png, svg, text,
+    Axis, Block, Cell, DataTable, Document, Figure, HeatMap, Mark, Point, Scale, Section, Series, Verdict,
+    html, pdf, png, svg, text,
 };
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -19,14 +19,15 @@ fn main() -> Result<(), Box<dyn Error>> {
     let blocks =
         document.sections.iter().filter(|section| section.id != "twin").flat_map(|section| &section.blocks);
     for block in blocks {
+        if let Some(drawing) = block.drawing() {
+            let file = |ending: &str| folder.join(format!("{}.{ending}", drawing.id()));
+            fs::write(file("svg"), svg(drawing))?;
+            fs::write(file("png"), png(drawing)?)?;
+            fs::write(file("pdf"), pdf(drawing)?)?;
+            fs::write(file("csv"), esscher_report::csv::drawing(drawing))?;
+            fs::write(file("tex"), esscher_report::latex::drawing(drawing))?;
+        }
         match block {
-            Block::Figure(figure) => {
-                fs::write(folder.join(format!("{}.svg", figure.id)), svg(figure))?;
-                fs::write(folder.join(format!("{}.png", figure.id)), png(figure)?)?;
-                fs::write(folder.join(format!("{}.pdf", figure.id)), pdf(figure)?)?;
-                fs::write(folder.join(format!("{}.csv", figure.id)), esscher_report::csv::figure(figure))?;
-                fs::write(folder.join(format!("{}.tex", figure.id)), esscher_report::latex::figure(figure))?;
-            }
             Block::Table(table) => {
                 fs::write(folder.join(format!("{}.csv", table.id)), esscher_report::csv::table(table))?;
                 fs::write(folder.join(format!("{}.tex", table.id)), esscher_report::latex::table(table))?;
@@ -43,7 +44,7 @@ fn document() -> Document {
         summary: r"Every kind of block that a report can hold, with invented numbers. The operator is
             $T[\mu](z) = V\,\nabla\Lambda_\mu(Uz)$; run `esscher reproduce` for real ones."
             .into(),
-        sections: vec![rates(), risks(), prompts(), twin(0.5), twin(2.0), corners()],
+        sections: vec![rates(), risks(), prompts(), twin(0.5), twin(2.0), heads(), corners()],
         provenance: [
             ("program", "esscher 0.1.0"),
             ("commit", "0000000000000000000000000000000000000000"),
@@ -53,6 +54,46 @@ fn document() -> Document {
         ]
         .map(|(name, value)| (name.to_string(), value.to_string()))
         .to_vec(),
+    }
+}
+
+/// Heat maps: of a small language model, of a few heads with gaps, and as large as they come.
+fn heads() -> Section {
+    let map = |id: &str, rows: usize, columns: usize, scale, cell: fn(f64, f64) -> Option<f64>| HeatMap {
+        id: id.into(),
+        title: format!("{rows} layers of {columns} heads"),
+        caption: r"Relative error of the replacement $T[\hat\mu]$; invented numbers.".into(),
+        x: "head".into(),
+        y: "layer".into(),
+        columns: (0..columns).map(|head| head.to_string()).collect(),
+        rows: (0..rows).map(|layer| layer.to_string()).collect(),
+        cells: (0..rows)
+            .map(|row| (0..columns).map(|column| cell(row as f64, column as f64)).collect())
+            .collect(),
+        colour_label: "relative error ε_L".into(),
+        scale,
+        threshold: Some(if scale == Scale::Linear { 0.2 } else { 1e-3 }),
+    };
+    let waves = |row: f64, column: f64| Some(0.5 + 0.5 * (row * 0.35).sin() * (column * 0.8 + 1.0).cos());
+    let gaps = |row: f64, column: f64| match (row as usize, column as usize) {
+        (1, 2) | (4, 4) => None,
+        (3, 0) => Some(0.0),
+        _ => Some(10f64.powf(-4.5 + 0.5 * row + 0.3 * column)),
+    };
+    Section {
+        id: "heads".into(),
+        title: "Layers and heads".into(),
+        verdict: None,
+        blocks: vec![
+            Block::HeatMap(map("heat-30-9", 30, 9, Scale::Linear, waves)),
+            Block::HeatMap(map("heat-6-6", 6, 6, Scale::Logarithmic, gaps)),
+            Block::HeatMap(map("heat-48-64", 48, 64, Scale::Linear, waves)),
+            Block::HeatMap(HeatMap {
+                id: "heat-empty".into(),
+                title: "Nothing".into(),
+                ..HeatMap::default()
+            }),
+        ],
     }
 }
 

@@ -1,6 +1,7 @@
-//! Compares documents: figures of the same name drawn over each other, tables of the same columns under each other.
+//! Compares documents: figures of the same name drawn over each other, tables of the same columns and heat maps under
+//! each other.
 
-use crate::{Block, Cell, DataTable, Document, Figure, Section, Verdict};
+use crate::{Block, Cell, DataTable, Document, Figure, HeatMap, Section, Verdict};
 use std::collections::BTreeMap;
 
 /// One document out of several, each with the name that tells it apart.
@@ -101,6 +102,20 @@ fn join(section: &mut Section, run: usize, name: &str, block: &Block) {
                     section.blocks.push(Block::Table(DataTable { id, caption, columns, rows }));
                 }
             }
+        }
+        // Colours cannot lie over each other: each map stands under the name of its run.
+        Block::HeatMap(map) => {
+            let taken = |known: &Block| matches!(known, Block::HeatMap(known) if known.id == map.id);
+            let id = match section.blocks.iter().any(taken) {
+                true => format!("{}-{}", map.id, run + 1),
+                false => map.id.clone(),
+            };
+            let title = format!("{name}: {}", map.title);
+            // Maps of the same id follow each other, so that they can be compared at a glance.
+            let number = |known: &str| known.strip_prefix(&map.id)?.strip_prefix('-')?.parse::<usize>().ok();
+            let same = |known: &Block| matches!(known, Block::HeatMap(known) if known.id == map.id || number(&known.id).is_some());
+            let after = section.blocks.iter().rposition(same).map_or(section.blocks.len(), |last| last + 1);
+            section.blocks.insert(after, Block::HeatMap(HeatMap { id, title, ..map.clone() }));
         }
         // What several runs say alike is said once; what one says differently is said under its name.
         Block::Prose(prose) => {

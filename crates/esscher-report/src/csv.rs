@@ -1,7 +1,9 @@
-//! Tables and the data of figures as CSV (RFC 4180), with every digit of the numbers.
+//! Tables and the data of drawings as CSV (RFC 4180), with every digit of the numbers.
 
 use crate::document::{Cell, DataTable};
+use crate::drawing::Drawing;
 use crate::figure::Figure;
+use crate::heat_map::{HeatMap, name};
 use crate::numbers::machine;
 use crate::prose;
 
@@ -35,6 +37,32 @@ pub fn table(table: &DataTable) -> String {
             [Some(value), error].into_iter().flatten()
         });
         line(&mut out, fields);
+    }
+    out
+}
+
+/// The data of a figure or a heat map as CSV.
+pub fn drawing<'a>(drawing: impl Into<Drawing<'a>>) -> String {
+    match drawing.into() {
+        Drawing::Figure(figure) => self::figure(figure),
+        Drawing::HeatMap(map) => heat_map(map),
+    }
+}
+
+/// The data of a heat map as CSV: one line for each cell, empty after the names if nothing was measured.
+///
+/// The columns are what the rows, the columns and the colours of the map stand for.
+pub fn heat_map(map: &HeatMap) -> String {
+    let mut out = String::new();
+    let headings = [or(&map.y, "row"), or(&map.x, "column"), or(&map.colour_label, "value")];
+    line(&mut out, headings.into_iter().map(str::to_string));
+    let (rows, columns) = map.size();
+    for (row, column) in (0..rows).flat_map(|row| (0..columns).map(move |column| (row, column))) {
+        let value = map.cell(row, column).map_or_else(String::new, machine);
+        line(
+            &mut out,
+            [name(&map.rows, row).to_string(), name(&map.columns, column).to_string(), value].into_iter(),
+        );
     }
     out
 }

@@ -1,6 +1,6 @@
-//! A document: sections of prose, formulas, tables and figures, and where they come from.
+//! A document: sections of prose, formulas, tables, figures and heat maps, and where they come from.
 
-use crate::Figure;
+use crate::{Drawing, Figure, HeatMap};
 
 /// A whole report.
 ///
@@ -55,6 +55,19 @@ pub enum Block {
     Table(DataTable),
     /// A figure.
     Figure(Figure),
+    /// Numbers as colours.
+    HeatMap(HeatMap),
+}
+
+impl Block {
+    /// The drawing, if the block is one.
+    pub fn drawing(&self) -> Option<Drawing<'_>> {
+        match self {
+            Block::Figure(figure) => Some(Drawing::Figure(figure)),
+            Block::HeatMap(map) => Some(Drawing::HeatMap(map)),
+            Block::Prose(_) | Block::Formula(_) | Block::Facts(_) | Block::Table(_) => None,
+        }
+    }
 }
 
 /// A table of results.

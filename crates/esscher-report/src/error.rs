@@ -1,6 +1,6 @@
 //! Why a static drawing could not be made.
 
-/// Why a figure could not be turned into PNG or PDF. Every figure has an SVG; what can fail is the conversion.
+/// Why a drawing could not be turned into PNG or PDF. Every drawing has an SVG; what can fail is the conversion.
 #[derive(Debug, thiserror::Error)]
 pub enum DrawingError {
     /// Our own SVG was refused.

@@ -1,6 +1,6 @@
 //! What of a figure can be drawn: the range of each axis and the points within, shared by all drawings.
 
-use crate::figure::{Axis, Figure, Point, Scale};
+use crate::figure::{Figure, Point, Scale};
 
 /// Numbers beyond this in size, or below its inverse on a logarithmic axis, are left out of drawings: sums and
 /// differences of axis ends would overflow.
@@ -56,6 +56,17 @@ impl Range {
         value.clamp(self.low, self.high)
     }
 
+    /// From the least to the greatest of values; with some air if they are alike, of any width if there are none.
+    pub(crate) fn spanning(scale: Scale, values: impl Iterator<Item = f64> + Clone) -> Self {
+        let low = values.clone().fold(f64::INFINITY, f64::min);
+        let high = values.clone().fold(f64::NEG_INFINITY, f64::max);
+        let apart = match scale {
+            Scale::Linear => high - low > 1e-9 * low.abs().max(high.abs()),
+            Scale::Logarithmic => high.log10() - low.log10() > 1e-9,
+        };
+        if apart && low < high { Range { scale, low, high } } else { Range::around(scale, values) }
+    }
+
     /// Around values, with some air; of any width if there are none.
     fn around(scale: Scale, values: impl Iterator<Item = f64>) -> Self {
         let (low, high) = values
@@ -83,7 +94,8 @@ impl Range {
 
 /// The drawable part of a figure.
 pub(crate) fn frame(figure: &Figure) -> Frame {
-    let drawable = |point: &&Point| can_be_placed(&figure.x, point.x) && can_be_placed(&figure.y, point.y);
+    let drawable =
+        |point: &&Point| can_be_placed(figure.x.scale, point.x) && can_be_placed(figure.y.scale, point.y);
     let points: Vec<&Point> = figure.series.iter().flat_map(|series| &series.points).collect();
     let kept: Vec<&Point> = points.iter().copied().filter(drawable).collect();
     let x = Range::around(figure.x.scale, kept.iter().map(|point| point.x));
@@ -115,8 +127,9 @@ pub(crate) fn frame(figure: &Figure) -> Frame {
     Frame { x, y, series, left_out: points.len() - kept.len() }
 }
 
-fn can_be_placed(axis: &Axis, value: f64) -> bool {
-    match axis.scale {
+/// Whether a number has a place on a scale.
+pub(crate) fn can_be_placed(scale: Scale, value: f64) -> bool {
+    match scale {
         Scale::Linear => value.abs() <= LARGEST,
         Scale::Logarithmic => (1.0 / LARGEST..=LARGEST).contains(&value),
     }
@@ -145,7 +158,7 @@ pub(crate) fn left_out_note(count: usize) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Mark, Series};
+    use crate::{Axis, Mark, Series};
 
     fn figure(scale: Scale, points: Vec<Point>) -> Figure {
         Figure {

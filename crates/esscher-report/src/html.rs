@@ -8,17 +8,20 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::document::{Block, Cell, DataTable, Document, Section, Verdict};
+use crate::drawing::Drawing;
 use crate::escape::{json_in_html, xml};
 use crate::figure::Figure;
 use crate::frame::{frame, left_out_note};
+use crate::heat_map::HeatMap;
 use crate::latex::is_text;
 use crate::legend::entries;
 use crate::numbers::{integer, number};
-use crate::palette::{COUNT, DARK, LIGHT};
+use crate::palette::{COUNT, DARK, LEVELS, LIGHT, ink_on, ramp};
 use crate::prose::{self, Span, plain};
+use crate::shading::shading;
 use crate::subscript::{self, pieces};
-use crate::svg::{svg, swatch};
-use crate::vega::vega;
+use crate::svg::{colour_bar, key_swatch, svg, swatch};
+use crate::vega::{size_of_cells, vega};
 use crate::{csv, latex};
 
 const STYLE: &str = include_str!("page/style.css");
@@ -38,6 +41,9 @@ const MOST_BESIDE: usize = 13;
 const LEGEND_SIZE: f64 = 13.6;
 /// A legend below makes columns for names up to this width in pixels; wider ones are broken.
 const WIDEST_NAME: f64 = 260.0;
+/// Heights of a bar of colours in pixels.
+const LEAST_BAR: f64 = 110.0;
+const TALLEST_BAR: f64 = 600.0;
 /// Tables with more rows than this are folded.
 const MOST_ROWS: usize = 14;
 /// Cells of text up to this many characters stay on one line.
@@ -165,7 +171,13 @@ fn file_stem(id: &str) -> String {
 impl Content {
     fn data(&self) -> Value {
         let palettes = json!({ "light": LIGHT, "dark": DARK });
-        json!({ "figures": self.figures, "files": self.files, "palettes": palettes })
+        let mut data = json!({ "figures": self.figures, "files": self.files, "palettes": palettes });
+        if self.figures.iter().any(|figure| figure.get("cells").is_some()) {
+            let colours = |colour: fn(usize) -> String| (0..LEVELS).map(colour).collect::<Vec<_>>();
+            data["ramp"] =
+                json!({ "paint": colours(ramp), "ink": colours(|level| ink_on(level).to_string()) });
+        }
+        data
     }
 
     fn write(&mut self, document: &Document) {
@@ -221,12 +233,15 @@ impl Content {
                 write_table(out, table, self.files.len());
                 self.add_files(&table.id, csv::table(table), latex::table(table));
             }
-            Block::Figure(figure) => {
-                write_figure(out, figure, self.figures.len(), self.files.len());
-                self.figures.push(vega(figure));
-                self.add_files(&figure.id, csv::figure(figure), latex::figure(figure));
-            }
+            Block::Figure(figure) => self.write_drawing(figure.into()),
+            Block::HeatMap(map) => self.write_drawing(map.into()),
         }
+    }
+
+    fn write_drawing(&mut self, drawing: Drawing) {
+        write_drawing(&mut self.body, drawing, self.figures.len(), self.files.len());
+        self.figures.push(vega(drawing));
+        self.add_files(drawing.id(), csv::drawing(drawing), latex::drawing(drawing));
     }
 
     fn add_files(&mut self, id: &str, csv: String, tex: String) {
@@ -338,31 +353,58 @@ fn cell(cell: Option<&Cell>) -> String {
     }
 }
 
-fn write_figure(out: &mut String, figure: &Figure, number: usize, file: usize) {
-    let frame = frame(figure);
-    let (entries, _) = entries(figure, &frame);
-    let (class, place) = if entries.len() > MOST_BESIDE { (" class=\"wide\"", " below") } else { ("", "") };
+/// What a page shows of one kind of drawing: around the axes, and what the drawing leaves out.
+struct Surroundings {
+    class: &'static str,
+    /// Where the legend stands.
+    place: &'static str,
+    /// Of the axes.
+    style: String,
+    legend: String,
+    note: Option<String>,
+}
+
+fn write_drawing(out: &mut String, drawing: Drawing, number: usize, file: usize) {
+    let Surroundings { class, place, style, legend, note } = match drawing {
+        Drawing::Figure(figure) => around_curves(figure),
+        Drawing::HeatMap(map) => around_cells(map),
+    };
+    let (x, y) = drawing.labels();
     let _ = writeln!(
         out,
         "<figure{class} data-figure=\"{number}\" data-file=\"{file}\">\n\
          <div class=\"head\"><p class=\"caption\">{}</p>{}</div>",
-        inline(&figure.title),
+        inline(drawing.title()),
         tools(&["svg", "png", "csv", "tex"]),
     );
+    let _ = write!(
+        out,
+        "<div class=\"drawing{place}\"><div class=\"plot\"{style}><p class=\"vertical\">{}</p>\
+         <div class=\"chart\"></div><p class=\"horizontal\">{}</p></div>\n{legend}</div>\n\
+         <div class=\"static\">{}</div>\n<figcaption>",
+        subscript::html(y),
+        subscript::html(x),
+        svg(drawing),
+    );
+    if !drawing.caption().trim().is_empty() {
+        let _ = write!(out, "<p>{}</p>", inline(drawing.caption()));
+    }
+    if let Some(note) = note {
+        let _ = write!(out, "<p class=\"note\">{}</p>", xml(&note));
+    }
+    out.push_str("</figcaption>\n</figure>\n");
+}
+
+fn around_curves(figure: &Figure) -> Surroundings {
+    let frame = frame(figure);
+    let (entries, _) = entries(figure, &frame);
+    let (class, place) = if entries.len() > MOST_BESIDE { (" class=\"wide\"", " below") } else { ("", "") };
     let widest =
         entries.iter().map(|entry| subscript::width(&pieces(entry.name), LEGEND_SIZE)).fold(0.0, f64::max);
-    let _ = writeln!(
-        out,
-        "<div class=\"drawing{place}\"><div class=\"plot\"><p class=\"vertical\">{}</p>\
-         <div class=\"chart\"></div><p class=\"horizontal\">{}</p></div>\n\
-         <ul class=\"legend\" style=\"--name:{}px\">",
-        subscript::html(&figure.y.label),
-        subscript::html(&figure.x.label),
-        widest.min(WIDEST_NAME).ceil(),
-    );
+    let mut legend = format!("<ul class=\"legend\" style=\"--name:{}px\">\n", widest.min(WIDEST_NAME).ceil());
     for (index, entry) in entries.iter().enumerate() {
         let _ = writeln!(
-            out,
+            legend,
             "<li><button type=\"button\" data-entry=\"{index}\" aria-pressed=\"false\" class=\"series-{}\">\
              <svg width=\"26\" height=\"14\" aria-hidden=\"true\">{}</svg><span>{}</span></button></li>",
             entry.colour,
@@ -370,14 +412,29 @@ fn write_figure(out: &mut String, figure: &Figure, number: usize, file: usize) {
             subscript::html(entry.name),
         );
     }
-    let _ = write!(out, "</ul></div>\n<div class=\"static\">{}</div>\n<figcaption>", svg(figure));
-    if !figure.caption.trim().is_empty() {
-        let _ = write!(out, "<p>{}</p>", inline(&figure.caption));
+    legend.push_str("</ul>");
+    Surroundings { class, place, style: String::new(), legend, note: left_out_note(frame.left_out) }
+}
+
+fn around_cells(map: &HeatMap) -> Surroundings {
+    let shading = shading(map);
+    let (width, height) = size_of_cells(map);
+    let mut legend = format!(
+        "<div class=\"bar\">{}</div>\n<ul class=\"keys\">\n",
+        colour_bar(map, shading.range, height.clamp(LEAST_BAR, TALLEST_BAR))
+    );
+    for key in &shading.keys {
+        let _ = writeln!(
+            legend,
+            "<li><svg width=\"14\" height=\"14\" aria-hidden=\"true\">{}</svg><span>{}</span></li>",
+            key_swatch(key, "var(--rule)", "var(--quiet)"),
+            xml(&key.words),
+        );
     }
-    if let Some(note) = left_out_note(frame.left_out) {
-        let _ = write!(out, "<p class=\"note\">{}</p>", xml(&note));
-    }
-    out.push_str("</figcaption>\n</figure>\n");
+    legend.push_str("</ul>");
+    let style =
+        format!(" style=\"--widest:{}px;--tallest:{}px\"", width.ceil(), height.max(LEAST_BAR).ceil());
+    Surroundings { class: " class=\"cells\"", place: "", style, legend, note: None }
 }
 
 fn tools(kinds: &[&str]) -> String {

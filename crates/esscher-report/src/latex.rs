@@ -1,11 +1,13 @@
-//! Tables and the data of figures as LaTeX: a `tabular` with rules of the booktabs package.
+//! Tables and the data of drawings as LaTeX: a `tabular` with rules of the booktabs package.
 
 use crate::document::{Cell, DataTable};
+use crate::drawing::Drawing;
 use crate::figure::Figure;
 use crate::formula::SYMBOLS;
+use crate::heat_map::{HeatMap, name};
 use crate::numbers::{integer, number};
 use crate::prose::{self, Span};
-use crate::subscript::{Piece, pieces};
+use crate::subscript::{Piece, pieces, unicode};
 
 /// A table as a `tabular`. Needs `\usepackage{booktabs}`, and `amsmath` for entries that are not numbers.
 pub fn table(table: &DataTable) -> String {
@@ -16,6 +18,33 @@ pub fn table(table: &DataTable) -> String {
         .collect();
     let rows = table.rows.iter().map(|row| (0..width).map(|column| cell(row.get(column))).collect());
     tabular(&prose::plain(&table.caption), &alignment, &headings, rows)
+}
+
+/// The data of a figure or a heat map as a `tabular`.
+pub fn drawing<'a>(drawing: impl Into<Drawing<'a>>) -> String {
+    match drawing.into() {
+        Drawing::Figure(figure) => self::figure(figure),
+        Drawing::HeatMap(map) => heat_map(map),
+    }
+}
+
+/// The numbers of a heat map as a `tabular` of its rows and columns.
+pub fn heat_map(map: &HeatMap) -> String {
+    let (rows, columns) = map.size();
+    let headings: Vec<String> = [label(&map.y)]
+        .into_iter()
+        .chain((0..columns).map(|column| label(name(&map.columns, column))))
+        .collect();
+    let rows = (0..rows).map(|row| {
+        let numbers = (0..columns).map(|column| {
+            cell(map.cell(row, column).map(|value| Cell::Number { value, error: None }).as_ref())
+        });
+        [label(name(&map.rows, row))].into_iter().chain(numbers).collect()
+    });
+    // What the columns and the numbers are has no place in the table.
+    let words = [prose::plain(&map.title), unicode(&map.x), unicode(&map.colour_label)];
+    let words: Vec<String> = words.into_iter().filter(|words| !words.trim().is_empty()).collect();
+    tabular(&words.join("; "), &format!("l{}", "r".repeat(columns)), &headings, rows)
 }
 
 /// The data of a figure as a `tabular`: one line for each point of each series.

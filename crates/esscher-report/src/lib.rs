@@ -1,4 +1,4 @@
-//! What a document is: prose, formulas, tables and figures, written as HTML, SVG, PNG, PDF, CSV and LaTeX.
+//! What a document is: prose, formulas, tables, figures and heat maps, written as HTML, SVG, PNG, PDF, CSV and LaTeX.
 //!
 //! Knows no kind of experiment and touches no file: a [`Document`] goes in, text and bytes come out, the same ones
 //! each time.
@@ -25,12 +25,14 @@
 mod compare;
 pub mod csv;
 mod document;
+mod drawing;
 mod error;
 mod escape;
 mod figure;
 mod font;
 mod formula;
 mod frame;
+mod heat_map;
 mod html;
 pub mod latex;
 mod legend;
@@ -39,6 +41,7 @@ mod palette;
 mod pdf;
 mod prose;
 mod raster;
+mod shading;
 mod subscript;
 mod svg;
 mod text;
@@ -47,8 +50,10 @@ mod vega;
 
 pub use compare::compare;
 pub use document::{Block, Cell, DataTable, Document, Section, Verdict};
+pub use drawing::Drawing;
 pub use error::DrawingError;
 pub use figure::{Axis, Figure, Mark, Point, Scale, Series};
+pub use heat_map::HeatMap;
 pub use html::html;
 pub use numbers::{Notation, integer, number};
 pub use pdf::pdf;

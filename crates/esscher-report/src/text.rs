@@ -4,15 +4,19 @@ use crate::document::{Block, Cell, DataTable, Document, Verdict};
 use crate::figure::{Figure, Mark};
 use crate::formula;
 use crate::frame::{frame, left_out_note};
+use crate::heat_map::{HeatMap, name};
 use crate::latex::is_text;
 use crate::numbers::{integer, number};
+use crate::palette::LEVELS;
 use crate::prose::plain;
+use crate::shading::{Shade, Sign, shading};
 use crate::subscript::unicode;
 
 /// Prose is wrapped at this many characters.
 const LINE: usize = 96;
 
-/// A document as plain text: for terminals and logs. Figures become a line for each series.
+/// A document as plain text: for terminals and logs. Figures become a line for each series, heat maps
+/// a block of shaded characters.
 pub fn text(document: &Document) -> String {
     let mut out = String::new();
     heading(&mut out, &plain(&document.title), '=');
@@ -32,6 +36,7 @@ pub fn text(document: &Document) -> String {
                 }
                 Block::Table(data) => table(&mut out, data),
                 Block::Figure(drawing) => figure(&mut out, drawing),
+                Block::HeatMap(map) => heat_map(&mut out, map),
             }
         }
     }
@@ -155,6 +160,60 @@ fn figure(out: &mut String, figure: &Figure) {
         wrap(out, &note, "  ", "  ");
     }
     out.push('\n');
+}
+
+/// Colours as bars of eight heights.
+const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+/// Names of rows are cut at this many characters.
+const LONGEST_NAME: usize = 16;
+
+fn heat_map(out: &mut String, map: &HeatMap) {
+    let shading = shading(map);
+    wrap(out, &format!("Heat map {}: {}", map.id, plain(&map.title)), "", "  ");
+    let labels = [&map.colour_label, &map.y, &map.x].map(|label| unicode(label));
+    if labels.iter().any(|label| !label.trim().is_empty()) {
+        wrap(
+            out,
+            &format!("{} over {} (downwards) and {} (across)", labels[0], labels[1], labels[2]),
+            "  ",
+            "  ",
+        );
+    }
+    let names: Vec<String> = (0..shading.shades.len())
+        .map(|row| visible(&unicode(name(&map.rows, row))).chars().take(LONGEST_NAME).collect())
+        .collect();
+    let width = names.iter().map(|name| length(name)).max().unwrap_or(0);
+    for (name, shades) in names.iter().zip(&shading.shades) {
+        let gap = " ".repeat(width - length(name));
+        // A narrow map is easier to read with air between the columns.
+        let air = if 2 * shades.len() + width + 4 <= LINE { " " } else { "" };
+        let bars: Vec<String> = shades.iter().map(|shade| bar(*shade).to_string()).collect();
+        out.push_str(&format!("  {gap}{name}  {}\n", bars.join(air)));
+    }
+    if let (Some(first), Some(last)) = (map.columns.first(), map.columns.last()) {
+        let between = format!("columns from {} to {}", unicode(first), unicode(last));
+        wrap(out, &between, "  ", "  ");
+    }
+    let end = |value| number(value, None).unicode();
+    let mut key = format!("{} {} … {} {}", BARS[0], end(shading.range.low), BARS[7], end(shading.range.high));
+    for entry in &shading.keys {
+        let sign = match entry.sign {
+            Sign::Dot(_) => "",
+            Sign::Hatched => "/ ",
+            Sign::Crossed => "× ",
+        };
+        key.push_str(&format!("; {sign}{}", entry.words));
+    }
+    wrap(out, &key, "  ", "  ");
+    out.push('\n');
+}
+
+fn bar(shade: Shade) -> char {
+    match shade {
+        Shade::Level(_, level) => BARS[(level * BARS.len() / LEVELS).min(BARS.len() - 1)],
+        Shade::OffScale(_) => '×',
+        Shade::Missing => '/',
+    }
 }
 
 /// One line, without characters that would steer a terminal.

@@ -1,8 +1,8 @@
 //! What the outputs say, on one small document, and that they say the same each time.
 
 use esscher_report::{
-    Axis, Block, Cell, DataTable, Document, Figure, Mark, Point, Scale, Section, Series, Verdict, csv, html,
-    latex, pdf, png, svg, text,
+    Axis, Block, Cell, DataTable, Document, Figure, HeatMap, Mark, Point, Scale, Section, Series, Verdict,
+    csv, html, latex, pdf, png, svg, text,
 };
 
 fn figure() -> Figure {
@@ -28,6 +28,23 @@ fn figure() -> Figure {
                 points: vec![Point::new(1.0, 1.0), Point::new(100.0, 0.01)],
             },
         ],
+    }
+}
+
+fn map() -> HeatMap {
+    let names = |count: usize| (0..count).map(|number| number.to_string()).collect();
+    HeatMap {
+        id: "heads".into(),
+        title: r"Error of each head, $\varepsilon$".into(),
+        caption: "One prompt.".into(),
+        x: "head".into(),
+        y: "layer".into(),
+        columns: names(3),
+        rows: names(2),
+        cells: vec![vec![Some(1e-4), Some(0.01), Some(1.0)], vec![Some(0.0), None, Some(0.2)]],
+        colour_label: "error ε_L".into(),
+        scale: Scale::Logarithmic,
+        threshold: Some(0.01),
     }
 }
 
@@ -106,6 +123,43 @@ fn drawings_and_pages_are_the_same_bytes_each_time() -> Result<(), esscher_repor
     assert_eq!(png(&figure())?, png(&figure())?);
     assert_eq!(html(&document()), html(&document()));
     Ok(())
+}
+
+#[test]
+fn a_heat_map_has_the_same_numbers_in_every_output() -> Result<(), esscher_report::DrawingError> {
+    let data = "layer,head,error ε_L\n0,0,0.0001\n0,1,0.01\n0,2,1\n1,0,0\n1,1,\n1,2,0.2\n";
+    assert_eq!(csv::drawing(&map()), data);
+    assert!(latex::drawing(&map()).contains("1 & $0$ & -- & $0.2$ \\\\\n"), "{}", latex::heat_map(&map()));
+    let section = Section { blocks: vec![Block::HeatMap(map())], ..Section::default() };
+    let document = Document { sections: vec![section], ..Document::default() };
+    let words = text(&document);
+    assert!(words.contains("  0  ▁ ▅ █\n  1  × / ▇\n"), "{words}");
+    let page = html(&document);
+    let legend = ["at or below 0.01: 3 of 5", "not measured: 1", "not on the scale: 1"];
+    for key in legend {
+        assert!(words.contains(key) && svg(&map()).contains(key), "{key}");
+        // Once in the static drawing, once beside the interactive one.
+        assert_eq!(page.matches(key).count(), 2, "{key}");
+    }
+    let drawn = page_data(&page);
+    assert_eq!(drawn["files"][0]["csv"], data);
+    assert_eq!(drawn["figures"][0]["cells"][0][2], serde_json::json!([1.0, 255]));
+    assert_eq!(drawn["ramp"]["paint"][255], "#fde725");
+    assert!(pdf(&map())?.starts_with(b"%PDF") && png(&map())?.starts_with(b"\x89PNG"));
+    assert_eq!(svg(&map()), svg(&map()));
+    Ok(())
+}
+
+#[test]
+fn heat_maps_of_several_runs_stand_under_each_other() {
+    let run = || {
+        let blocks = vec![Block::HeatMap(map()), Block::Prose("After.".into())];
+        Document { sections: vec![Section { blocks, ..Section::default() }], ..Document::default() }
+    };
+    let both = esscher_report::compare(&[("first".into(), run()), ("second".into(), run())]);
+    let ids: Vec<_> =
+        both.sections[0].blocks.iter().map(|block| block.drawing().map(|map| map.id())).collect();
+    assert_eq!(ids, [Some("heads"), Some("heads-2"), None]);
 }
 
 /// What the script of a page reads.

@@ -1,8 +1,8 @@
 //! No text and no number breaks an output: markup means itself, and every figure can be drawn.
 
 use esscher_report::{
-    Axis, Block, Cell, DataTable, Document, Figure, Mark, Point, Scale, Section, Series, Verdict, csv, html,
-    latex, pdf, svg, text,
+    Axis, Block, Cell, DataTable, Document, Figure, HeatMap, Mark, Point, Scale, Section, Series, Verdict,
+    csv, html, latex, pdf, svg, text,
 };
 use proptest::prelude::*;
 
@@ -44,6 +44,19 @@ fn document_of(words: &str) -> Document {
             points: vec![Point::with_error(1.0, 2.0, 3.0)],
         }],
     };
+    let map = HeatMap {
+        id: words(),
+        title: words(),
+        caption: words(),
+        x: words(),
+        y: words(),
+        columns: vec![words(), words()],
+        rows: vec![words(), words()],
+        cells: vec![vec![Some(1.0), None], vec![Some(0.0)]],
+        colour_label: words(),
+        scale: Scale::Logarithmic,
+        threshold: Some(0.5),
+    };
     let table = DataTable {
         id: words(),
         caption: words(),
@@ -60,6 +73,7 @@ fn document_of(words: &str) -> Document {
             Block::Facts(vec![(words(), words())]),
             Block::Table(table.clone()),
             Block::Figure(figure.clone()),
+            Block::HeatMap(map.clone()),
         ],
     };
     Document {
@@ -103,12 +117,12 @@ proptest! {
     fn every_text_can_be_drawn_and_written(words in prop_oneof![hostile(), Just(PANICKED.to_string())]) {
         let document = document_of(&words);
         for block in &document.sections[0].blocks {
+            if let Some(drawing) = block.drawing() {
+                prop_assert!(pdf(drawing).is_ok());
+                csv::drawing(drawing);
+                latex::drawing(drawing);
+            }
             match block {
-                Block::Figure(figure) => {
-                    prop_assert!(pdf(figure).is_ok());
-                    csv::figure(figure);
-                    latex::figure(figure);
-                }
                 Block::Table(table) => {
                     csv::table(table);
                     latex::table(table);
@@ -136,7 +150,14 @@ proptest! {
         prop_assert!(pdf(&figure).is_ok());
         let cells = points.iter().map(|point| vec![Cell::Number { value: point.x, error: Some(point.y) }]).collect();
         latex::table(&DataTable { columns: vec!["c".into()], rows: cells, ..DataTable::default() });
-        let section = Section { blocks: vec![Block::Figure(figure)], ..Section::default() };
+        let cells = points.iter().map(|point| vec![Some(point.x), None, Some(point.y)]).collect();
+        let threshold = points.first().map(|point| point.y);
+        let map = HeatMap { cells, scale: scale(logarithmic.0), threshold, ..HeatMap::default() };
+        let drawing = svg(&map);
+        prop_assert!(!drawing.contains("=\"NaN") && !drawing.contains("=\"inf") && !drawing.contains("MNaN"));
+        prop_assert!(pdf(&map).is_ok());
+        let blocks = vec![Block::Figure(figure), Block::HeatMap(map)];
+        let section = Section { blocks, ..Section::default() };
         html(&Document { sections: vec![section], ..Document::default() });
     }
 }

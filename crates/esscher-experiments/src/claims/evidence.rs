@@ -38,11 +38,12 @@ impl Findings {
     }
 }
 
-/// Evidence whose figures and tables are called after their claim: a document may hold several claims of one kind.
+/// Evidence whose drawings and tables are called after their claim: a document may hold several claims of one kind.
 pub(super) fn named(claim: &str, mut evidence: Vec<Block>) -> Vec<Block> {
     for block in &mut evidence {
         match block {
             Block::Figure(figure) => figure.id = format!("{claim}-{}", figure.id),
+            Block::HeatMap(map) => map.id = format!("{claim}-{}", map.id),
             Block::Table(table) => table.id = format!("{claim}-{}", table.id),
             Block::Prose(_) | Block::Formula(_) | Block::Facts(_) => {}
         }

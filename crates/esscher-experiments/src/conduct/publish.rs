@@ -58,23 +58,19 @@ fn claim_of(planned: &Planned) -> Option<&'static Claim> {
     })
 }
 
-/// Writes the report and the figures' SVG, PNG, PDF and CSV.
+/// Writes the report, and SVG, PNG, PDF and CSV of figures and heat maps.
 ///
 /// # Errors
 /// What the system refuses, a figure that cannot be drawn.
 pub fn publish(folder: &RunFolder, document: &Document) -> Result<(), Error> {
-    let figures: Vec<_> = document
-        .sections
-        .iter()
-        .flat_map(|section| &section.blocks)
-        .filter_map(|block| if let Block::Figure(figure) = block { Some(figure) } else { None })
-        .collect();
-    figures.par_iter().try_for_each(|figure| -> Result<(), Error> {
-        let name = |ending: &str| format!("figures/{}.{ending}", figure.id);
-        folder.write(&name("svg"), esscher_report::svg(figure).as_bytes())?;
-        folder.write(&name("png"), &esscher_report::png(figure)?)?;
-        folder.write(&name("pdf"), &esscher_report::pdf(figure)?)?;
-        folder.write(&name("csv"), esscher_report::csv::figure(figure).as_bytes())?;
+    let blocks = document.sections.iter().flat_map(|section| &section.blocks);
+    let drawings: Vec<_> = blocks.filter_map(Block::drawing).collect();
+    drawings.into_par_iter().try_for_each(|drawing| -> Result<(), Error> {
+        let name = |ending: &str| format!("figures/{}.{ending}", drawing.id());
+        folder.write(&name("svg"), esscher_report::svg(drawing).as_bytes())?;
+        folder.write(&name("png"), &esscher_report::png(drawing)?)?;
+        folder.write(&name("pdf"), &esscher_report::pdf(drawing)?)?;
+        folder.write(&name("csv"), esscher_report::csv::drawing(drawing).as_bytes())?;
         Ok(())
     })?;
     Ok(folder.write("report.html", esscher_report::html(document).as_bytes())?)

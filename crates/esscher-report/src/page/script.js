@@ -51,32 +51,47 @@
     });
   }
 
-  // The tooltip: series, x, y and interval of the nearest point.
-  const tooltip = document.createElement('div');
-  tooltip.className = 'tooltip';
-  tooltip.setAttribute('role', 'status');
-  document.body.appendChild(tooltip);
-  function showTooltip(drawing, event, datum) {
-    if (!datum || datum.series === undefined) {
-      tooltip.classList.remove('shown');
-      return;
-    }
+  // What the tooltip says: of a point its series, x, y and interval; of a cell its row, column and value.
+  function toldOfPoint(drawing, datum) {
+    const name = document.createElement('strong');
+    name.append(...lettered(drawing.series[datum.series].name));
+    name.className = 'series-' + datum.colour;
+    tooltip.appendChild(name);
     const [x, y] = drawing.labels;
     const lines = [[x.length ? x : ['x'], written(datum.x)], [y.length ? y : ['y'], written(datum.y)]];
     if (datum.ends) {
       const [low, high] = datum.ends;
       lines.push([['interval'], (low === null ? '−∞' : written(low)) + ' … ' + (high === null ? '∞' : written(high))]);
     }
+    return lines;
+  }
+  function toldOfCell(drawing, datum) {
+    const [x, y, colour] = drawing.labels;
+    const [columns, rows] = drawing.names;
+    const value = datum.value === undefined ? 'not measured' : typeof datum.value === 'string' ? datum.value : written(datum.value);
+    return [
+      [y.length ? y : ['row'], lettered(rows[datum.row])],
+      [x.length ? x : ['column'], lettered(columns[datum.column])],
+      [colour.length ? colour : ['value'], value + (datum.crossed ? ' (not on the scale)' : '')]
+    ];
+  }
+
+  // The tooltip of the nearest point, or of the cell below the pointer.
+  const tooltip = document.createElement('div');
+  tooltip.className = 'tooltip';
+  tooltip.setAttribute('role', 'status');
+  document.body.appendChild(tooltip);
+  function showTooltip(drawing, event, datum) {
+    if (!datum || (datum.series === undefined && datum.row === undefined)) {
+      tooltip.classList.remove('shown');
+      return;
+    }
     tooltip.replaceChildren();
-    const name = document.createElement('strong');
-    name.append(...lettered(drawing.series[datum.series].name));
-    name.className = 'series-' + datum.colour;
-    tooltip.appendChild(name);
-    for (const [label, value] of lines) {
+    for (const [label, value] of drawing.cells ? toldOfCell(drawing, datum) : toldOfPoint(drawing, datum)) {
       const line = document.createElement('div');
       const key = document.createElement('span');
       key.append(...lettered(label), ' ');
-      line.append(key, value);
+      line.append(key, ...value);
       tooltip.appendChild(line);
     }
     tooltip.classList.add('shown');
@@ -112,6 +127,19 @@
     return all;
   }
 
+  // Cells of a heat map: [value, level, whether it is marked], or null where nothing was measured.
+  function cells(all) {
+    const style = getComputedStyle(root);
+    const blank = style.getPropertyValue('--rule').trim();
+    const quiet = style.getPropertyValue('--quiet').trim();
+    return all.flatMap((cells, row) => cells.map((cell, column) => {
+      if (cell === null) return { row, column, paint: blank, ink: quiet, hatched: true };
+      const [value, level, marked] = cell;
+      if (level === null) return { row, column, value, marked, paint: blank, ink: quiet, crossed: true };
+      return { row, column, value, marked, paint: page.ramp.paint[level], ink: page.ramp.ink[level] };
+    }));
+  }
+
   function theme() {
     const style = getComputedStyle(root);
     const ink = style.getPropertyValue('--ink').trim();
@@ -140,12 +168,12 @@
     const drawing = page.figures[figure.dataset.figure];
     if (!drawing || !window.vega) return;
     const chart = figure.querySelector('.chart');
-    const values = rows(drawing.series, drawing.specification.layer[0].encoding.y.scale.domain);
+    const values = drawing.cells ? cells(drawing.cells) : rows(drawing.series, drawing.specification.layer[0].encoding.y.scale.domain);
     const specification = Object.assign({}, drawing.specification, { data: { values } });
     try {
       const compiled = vegaLite.compile(specification, { config: theme(), logger: vega.logger(vega.Error) }).spec;
       const old = views.get(figure);
-      const highlight = old ? old.signal('highlight') : -1;
+      const highlight = old && drawing.series ? old.signal('highlight') : -1;
       figure.classList.add('drawn');
       chart.replaceChildren();
       const view = new vega.View(vega.parse(compiled, null, { ast: true }), {
@@ -158,7 +186,8 @@
       });
       views.set(figure, view);
       if (old) old.finalize();
-      await view.signal('highlight', highlight).runAsync();
+      if (drawing.series) view.signal('highlight', highlight);
+      await view.runAsync();
       placeTitles(figure, chart, view);
     } catch (failure) {
       // The static drawing stays.

@@ -1,51 +1,33 @@
-//! A figure as SVG, fit for a paper: 6.5 inches wide, legend outside the data, text as text.
+//! Curves over two axes as SVG, legend outside the data.
 
 use std::fmt::Write;
 
 use crate::escape::xml;
 use crate::figure::{Figure, Mark, Point, Series};
-use crate::font::{self, FAMILIES};
 use crate::frame::{Drawn, Frame, Range, frame, left_out_note};
 use crate::legend::{Entry, entries};
 use crate::palette::{COUNT, LIGHT};
-use crate::prose;
-use crate::subscript::{self, DROP, Piece, SIZE, wrapped};
-use crate::ticks::{Label, Tick, ticks};
+use crate::subscript::{self, Piece, wrapped};
+use crate::ticks::{Tick, ticks};
 
-/// 6.5 by 4 inches at 96 units each; legends below add to the height.
-const WIDTH: f64 = 624.0;
+use super::lettering::{
+    LABEL_SIZE, LEADING, LEGEND_SIZE, MARGIN, NOTE_SIZE, TICK_LENGTH, TICK_SIZE, Units, WIDTH, label_width,
+    letters, text, tick_label, turned,
+};
+use super::opened;
+
+/// 4 inches; legends below add to it.
 const HEIGHT: f64 = 384.0;
-const MARGIN: f64 = 10.0;
-const TICK_SIZE: f64 = 11.0;
-const LABEL_SIZE: f64 = 12.5;
-const LEGEND_SIZE: f64 = 11.0;
-const NOTE_SIZE: f64 = 9.0;
-/// Size of raised powers relative to their base.
-const RAISED: f64 = 0.72;
-const LEADING: f64 = 1.3;
-const TICK_LENGTH: f64 = 5.0;
 const SWATCH: f64 = 26.0;
 /// A legend takes at most this part of the width before it moves below the axes.
 const LEGEND_SHARE: f64 = 0.3;
 const LEAST_PLOT_HEIGHT: f64 = 250.0;
 
-/// A figure as SVG. The same figure gives the same bytes.
-///
-/// Points that cannot be placed are left out, and a line at the foot says how many.
-pub fn svg(figure: &Figure) -> String {
+/// A figure as SVG. Points that cannot be placed are left out, and a line at the foot says how many.
+pub(super) fn curves(figure: &Figure) -> String {
     let frame = frame(figure);
     let page = Page::new(figure, &frame);
-    let mut out = String::new();
-    let title = prose::plain(&figure.title);
-    let _ = write!(
-        out,
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{w}\" height=\"{h}\" viewBox=\"0 0 {w} {h}\" \
-         font-family=\"{FAMILIES}\" fill=\"#1a1a1a\" role=\"img\">\n<title>{}</title>\n\
-         <rect width=\"{w}\" height=\"{h}\" fill=\"#ffffff\"/>\n",
-        xml(&if title.trim().is_empty() { subscript::unicode(&figure.y.label) } else { title }),
-        w = Units(WIDTH),
-        h = Units(page.height),
-    );
+    let mut out = opened(&figure.title, &figure.y.label, page.height);
     page.axes(&mut out, figure);
     // All bands first, all dots last: a band that covers the dots of an earlier series would hide data.
     let drawn = || figure.series.iter().zip(&frame.series);
@@ -190,16 +172,7 @@ impl<'a> Page<'a> {
             let at = ((left + right) / 2.0, first + index as f64 * line);
             text(out, at, LABEL_SIZE, "middle", &letters(words, LABEL_SIZE), "");
         }
-        for (index, words) in self.y_label.iter().enumerate() {
-            let _ = writeln!(
-                out,
-                "<text transform=\"translate({} {}) rotate(-90)\" font-size=\"{}\" text-anchor=\"middle\">{}</text>",
-                Units(MARGIN + LABEL_SIZE * 0.8 + index as f64 * line),
-                Units((top + bottom) / 2.0),
-                Units(LABEL_SIZE),
-                letters(words, LABEL_SIZE),
-            );
-        }
+        turned(out, (MARGIN, (top + bottom) / 2.0), &self.y_label);
         if figure.series.iter().all(|series| series.points.is_empty()) {
             let at = ((left + right) / 2.0, (top + bottom) / 2.0);
             text(out, at, LABEL_SIZE, "middle", "no data", "#777777");
@@ -469,72 +442,4 @@ fn fits(ticks: &[Tick], range: &Range, length: f64) -> bool {
         let apart = (range.place(pair[1].value) - range.place(pair[0].value)) * length;
         apart >= (label_width(&pair[0].label) + label_width(&pair[1].label)) / 2.0 + 10.0
     })
-}
-
-fn label_width(label: &Label) -> f64 {
-    let power = label.power.map_or(0.0, |power| font::width(&raised(power), TICK_SIZE * RAISED) + 0.5);
-    font::width(&label.base, TICK_SIZE) + power
-}
-
-fn raised(power: i32) -> String {
-    power.to_string().replace('-', "−")
-}
-
-fn tick_label(out: &mut String, (x, y): (f64, f64), anchor: &str, label: &Label) {
-    let power = label.power.map_or_else(String::new, |power| {
-        format!(
-            "<tspan dx=\"0.5\" dy=\"{}\" font-size=\"{}\">{}</tspan>",
-            Units(-TICK_SIZE * 0.38),
-            Units(TICK_SIZE * RAISED),
-            raised(power)
-        )
-    });
-    let _ = writeln!(
-        out,
-        "<text x=\"{}\" y=\"{}\" font-size=\"{}\" text-anchor=\"{anchor}\">{}{power}</text>",
-        Units(x),
-        Units(y),
-        Units(TICK_SIZE),
-        xml(&label.base),
-    );
-}
-
-/// A line of text; `content` is markup.
-fn text(out: &mut String, (x, y): (f64, f64), size: f64, anchor: &str, content: &str, fill: &str) {
-    let fill = if fill.is_empty() { String::new() } else { format!(" fill=\"{fill}\"") };
-    let _ = writeln!(
-        out,
-        "<text x=\"{}\" y=\"{}\" font-size=\"{}\" text-anchor=\"{anchor}\"{fill}>{content}</text>",
-        Units(x),
-        Units(y),
-        Units(size),
-    );
-}
-
-/// A line of a label as the content of a text.
-fn letters(line: &[Piece], size: f64) -> String {
-    line.iter()
-        .enumerate()
-        .map(|(index, piece)| match piece.lowered {
-            true => format!(
-                "<tspan dy=\"{}\" font-size=\"{}\">{}</tspan>",
-                Units(DROP * size),
-                Units(SIZE * size),
-                xml(&piece.text)
-            ),
-            false if index == 0 => xml(&piece.text),
-            false => format!("<tspan dy=\"{}\">{}</tspan>", Units(-DROP * size), xml(&piece.text)),
-        })
-        .collect()
-}
-
-/// A coordinate with at most two decimals.
-struct Units(f64);
-
-impl std::fmt::Display for Units {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let digits = format!("{:.2}", self.0);
-        let digits = digits.trim_end_matches('0').trim_end_matches('.');
-        formatter.write_str(if digits == "-0" { "0" } else { digits })
-    }
 }

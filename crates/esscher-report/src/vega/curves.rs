@@ -1,4 +1,4 @@
-//! A figure as a Vega-Lite specification: the interactive drawing. Colours and fonts come from the theme of the page.
+//! Curves over two axes as a Vega-Lite specification.
 
 use serde_json::{Value, json};
 
@@ -6,8 +6,9 @@ use crate::figure::{Axis, Figure, Mark, Scale};
 use crate::frame::{Frame, Range, frame};
 use crate::legend::entries;
 use crate::palette::{COUNT, SHAPES};
-use crate::subscript::{Piece, pieces};
 use crate::ticks::ticks;
+
+use super::{SCHEMA, by_turns};
 
 /// Labels of an axis: as many as stand side by side on a telephone.
 const X_TICKS: usize = 7;
@@ -19,20 +20,13 @@ const Y_TICKS: usize = 9;
 /// `low` and `high`; the script of the page makes them from the compact `series`: for each, its place in the legend and
 /// segments of `[x, y]` or `[x, y, low, high]`, with `null` for an infinite end. Names and labels are lists of texts
 /// that stand on the line and below it by turns. The titles of the axes are not drawn: Vega cannot lower letters.
-pub(crate) fn vega(figure: &Figure) -> Value {
+pub(super) fn curves(figure: &Figure) -> Value {
     let frame = frame(figure);
     json!({
         "specification": specification(figure, &frame),
         "series": series(figure, &frame),
         "labels": [by_turns(&figure.x.label), by_turns(&figure.y.label)]
     })
-}
-
-/// The pieces of a label: on the line, below it, on the line, and so on.
-fn by_turns(label: &str) -> Vec<String> {
-    let pieces = pieces(label);
-    let begins_lowered = pieces.first().is_some_and(|piece: &Piece| piece.lowered);
-    begins_lowered.then(String::new).into_iter().chain(pieces.into_iter().map(|piece| piece.text)).collect()
 }
 
 fn series(figure: &Figure, frame: &Frame) -> Vec<Value> {
@@ -100,7 +94,7 @@ fn specification(figure: &Figure, frame: &Frame) -> Value {
         "field": "colour", "type": "nominal", "legend": null, "scale": { "domain": colours, "range": SHAPES }
     });
     json!({
-        "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
+        "$schema": SCHEMA,
         "width": "container",
         "height": 340,
         "autosize": { "type": "fit-x", "contains": "padding" },
@@ -178,7 +172,7 @@ mod tests {
 
     #[test]
     fn an_empty_figure_has_a_specification() {
-        let value = vega(&Figure::default());
+        let value = curves(&Figure::default());
         assert_eq!(value["specification"]["layer"].as_array().map(Vec::len), Some(5));
         assert!(!value.to_string().contains("null,null"));
     }
