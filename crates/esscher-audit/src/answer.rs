@@ -2,6 +2,7 @@
 
 use crate::assignment::Running;
 use crate::candidate::{Candidate, Frame};
+use crate::eviction::Eviction;
 use crate::head::{Head, Readers};
 use crate::model::{ExactAttention, LayerAttention, LayerInput, Shape};
 use crate::{Error, eviction, replacement};
@@ -30,7 +31,10 @@ pub fn answers(
                 Running::Streaming => Ok(replacement::streaming::outputs(&replacement, group, readers)),
             }
         }
-        Candidate::Kept { policy, budget } => Ok(eviction::outputs(policy, frame, budget, group, readers)),
+        Candidate::Kept { policy, budget } => {
+            let eviction = Eviction::beside(policy, &frame.atoms, frame.window, budget);
+            Ok(eviction::outputs(&eviction, group, readers))
+        }
     }
 }
 

@@ -15,11 +15,14 @@ pub enum Group {
     Experiment,
     /// Claims of the paper.
     Claim,
+    /// Checkpoints that can be audited by name.
+    Model,
 }
 
 impl Group {
     /// All groups, in the order of the catalogue.
-    pub const ALL: [Group; 4] = [Group::Measure, Group::Mechanism, Group::Experiment, Group::Claim];
+    pub const ALL: [Group; 5] =
+        [Group::Measure, Group::Mechanism, Group::Experiment, Group::Claim, Group::Model];
 
     /// As lists are headed and asked for.
     pub fn name(self) -> &'static str {
@@ -28,6 +31,7 @@ impl Group {
             Group::Mechanism => "mechanisms",
             Group::Experiment => "experiments",
             Group::Claim => "claims",
+            Group::Model => "models",
         }
     }
 }
@@ -51,7 +55,12 @@ pub fn catalogue() -> Vec<Entry> {
     let experiments = kinds().iter().map(|kind| (Group::Experiment, kind.name, kind.summary));
     let claimed = claims().iter().map(|claim| (Group::Claim, claim.name, claim.title));
     let plain = |(group, name, summary)| Entry { group, name, summary, details: Vec::new() };
-    measures.map(plain).chain(mechanisms()).chain(experiments.chain(claimed).map(plain)).collect()
+    measures
+        .map(plain)
+        .chain(mechanisms())
+        .chain(experiments.chain(claimed).map(plain))
+        .chain(models())
+        .collect()
 }
 
 /// The zoo's own catalogue, with its claims.
@@ -91,5 +100,36 @@ fn mechanisms() -> Vec<Entry> {
 
 #[cfg(not(feature = "zoo"))]
 fn mechanisms() -> Vec<Entry> {
+    Vec::new()
+}
+
+/// The checkpoints that have a name, and the one that is made on the spot.
+#[cfg(feature = "audit")]
+fn models() -> Vec<Entry> {
+    let megabytes = |bytes: u64| format!("{} MB", bytes.div_ceil(1_000_000));
+    let tiny = Entry {
+        group: Group::Model,
+        name: crate::models::tiny::NAME,
+        summary: crate::models::tiny::SUMMARY,
+        details: vec![("download", "none".to_string())],
+    };
+    crate::models::MODELS
+        .iter()
+        .map(|model| Entry {
+            group: Group::Model,
+            name: model.name,
+            summary: model.what,
+            details: vec![
+                ("download", megabytes(model.package.bytes)),
+                ("package", model.package.to_string()),
+                ("licence", model.licence.to_string()),
+            ],
+        })
+        .chain([tiny])
+        .collect()
+}
+
+#[cfg(not(feature = "audit"))]
+fn models() -> Vec<Entry> {
     Vec::new()
 }

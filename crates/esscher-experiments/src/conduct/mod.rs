@@ -3,12 +3,18 @@
 //! A door decides how units are computed and what is printed; here are the names of runs, reports and figures, merging,
 //! reproducing the claims, and the errors. Files are touched through `esscher-lab`.
 
+#[cfg(feature = "audit")]
+mod audit;
 mod error;
 mod publish;
 mod reproduce;
 mod request;
 mod runs;
 
+#[cfg(feature = "audit")]
+pub use audit::{
+    AssignmentFound, Audit, AuditFound, AuditRequest, Counts, Criterion, Estimated, audit,
+};
 pub use error::Error;
 pub use publish::{Described, Finding, describe, publish};
 pub use reproduce::{Reproduction, Request, reproduce, verdict_word};

@@ -2,6 +2,8 @@
 //!
 //! Add a kind: a file here that implements [`Plan`] and has a `pub(super) const KIND: Kind`, and its line in [`kinds`].
 
+#[cfg(feature = "audit")]
+pub(crate) mod audit;
 mod authors;
 pub(crate) mod columns;
 pub(crate) mod concentration;
@@ -93,5 +95,9 @@ pub fn kinds() -> &'static [Kind] {
         large_prompts::KIND,
         #[cfg(feature = "training")]
         recall::KIND,
+        #[cfg(feature = "audit")]
+        audit::heads::KIND,
+        #[cfg(feature = "audit")]
+        audit::model::KIND,
     ]
 }

@@ -221,6 +221,27 @@ impl Section {
         Ok(value)
     }
 
+    /// A list of texts, each on one line.
+    pub fn texts(
+        &mut self,
+        key: &'static str,
+        count: RangeInclusive<usize>,
+        default: Option<&[&str]>,
+    ) -> Result<Vec<String>> {
+        let texts = match self.list(key, &count, default.is_some())? {
+            Some(items) => items
+                .iter()
+                .map(|item| match &item.value {
+                    Value::Text(text) if !text.chars().any(char::is_control) => Ok(text.clone()),
+                    _ => Err(self.expected(key, item, "text in quotes on one line")),
+                })
+                .collect::<Result<Vec<String>>>()?,
+            None => default.unwrap_or_default().iter().map(|text| (*text).to_string()).collect(),
+        };
+        self.write(key, normalised::list(texts.iter().map(|text| normalised::quoted(text))));
+        Ok(texts)
+    }
+
     /// Any text on one line, written down under the name that `proper` gives it: a name that has another one.
     pub fn proper_text(
         &mut self,

@@ -12,6 +12,7 @@ pub(super) fn list(common: &Common, asked: Option<AskedGroup>) -> Result<Ending,
         AskedGroup::Mechanisms => Group::Mechanism,
         AskedGroup::Experiments => Group::Experiment,
         AskedGroup::Claims => Group::Claim,
+        AskedGroup::Models => Group::Model,
     });
     let entries: Vec<_> =
         catalogue().into_iter().filter(|entry| asked.is_none_or(|group| group == entry.group)).collect();

@@ -1,6 +1,7 @@
 //! The commands, one file each: they translate and nothing more.
 
 mod attend;
+mod audit;
 mod horizon;
 mod list;
 mod merge;
@@ -8,12 +9,13 @@ mod report;
 mod reproduce;
 mod run;
 
-use crate::arguments::{Arguments, Command, Common};
+use crate::arguments::{Arguments, AskedCriterion, Command, Common};
 use crate::ending::{Ending, Trouble};
 use crate::output::write_out;
 use clap::CommandFactory;
 use esscher_core::numerics::InstructionSet;
 use esscher_experiments::Settings;
+use esscher_experiments::conduct::{AuditRequest, Criterion};
 use esscher_lab::Origin;
 
 pub(crate) fn execute(arguments: Arguments) -> Result<Ending, Trouble> {
@@ -31,6 +33,25 @@ pub(crate) fn execute(arguments: Arguments) -> Result<Ending, Trouble> {
         Command::Merge { folders, out } => merge::merge(&common, &folders, out),
         Command::Report { runs, out } => report::report(&common, &runs, out.as_deref()),
         Command::List { group } => list::list(&common, group),
+        Command::Audit { model, text, test, length, tolerance, criterion, candidates, texts, heads_only, run } => {
+            let request = AuditRequest {
+                model,
+                text,
+                test,
+                lengths: length,
+                tolerance,
+                criterion: match criterion {
+                    AskedCriterion::Output => Criterion::Output,
+                    AskedCriterion::Residual => Criterion::Residual,
+                },
+                candidates,
+                texts,
+                heads_only,
+                out: run.out,
+                settings: settings(&common, run.seed)?,
+            };
+            audit::audit(&common, &request)
+        }
         Command::Attend { head, query, length } => attend::attend(&common, &head, &query, &length),
         Command::Horizon { head, query, queries, tolerance, quantity } => {
             horizon::horizon(&common, &head, query.as_deref(), queries.as_deref(), tolerance, quantity)

@@ -1,0 +1,421 @@
+//! Audits a checkpoint: its heads, then the model with the heads replaced that may be, and one report on both.
+
+use super::{Error, publish};
+use crate::kinds::audit::heads::{CANDIDATES, HeadsPlan};
+use crate::kinds::audit::model::ModelPlan;
+use crate::kinds::audit::subject::Subject;
+use crate::models::ModelStore;
+use crate::reading::find_text;
+use crate::{Planned, Settings, run_document};
+use assignments::{Chosen, chosen};
+use esscher_audit::assignment::Running;
+use esscher_audit::dossier::Dossier;
+use esscher_audit::verdict::{Decision, Spread, Verdict};
+use esscher_lab::{Experiment, Failure, Outcome, RunFolder, write_file};
+use esscher_report::Document;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+mod assignments;
+mod files;
+
+pub use esscher_audit::dossier::Criterion;
+
+/// What is to be audited.
+#[derive(Debug, Clone)]
+pub struct AuditRequest {
+    /// A named model or the path of a checkpoint.
+    pub model: String,
+    /// The text that calibrates and that heads are measured on, by name or path; one that suits the model if there is none.
+    pub text: Option<String>,
+    /// The text that the model is tested on; if only `text` is given, its last third, and the first two thirds calibrate.
+    pub test: Option<String>,
+    /// Tokens of a text; 256 or the model's context for none. The model is tested at the longest.
+    pub lengths: Vec<u64>,
+    /// Relative error of a head that is accepted.
+    pub tolerance: f64,
+    /// By which error.
+    pub criterion: Criterion,
+    /// What may replace a head; the usual ones for none.
+    pub candidates: Vec<String>,
+    /// Measured segments of each text; six of the first and eight of the second, or as many as there are, for none.
+    pub texts: Option<u64>,
+    /// Leave the model out.
+    pub heads_only: bool,
+    /// The folder that gets the audit's.
+    pub out: PathBuf,
+    /// Seed and instruction set.
+    pub settings: Settings,
+}
+
+impl AuditRequest {
+    /// An audit of this model with everything else as usual, below the folder `runs`.
+    pub fn of(model: &str) -> Self {
+        AuditRequest {
+            model: model.to_string(),
+            text: None,
+            test: None,
+            lengths: Vec::new(),
+            tolerance: 0.05,
+            criterion: Criterion::Output,
+            candidates: Vec::new(),
+            texts: None,
+            heads_only: false,
+            out: PathBuf::from("runs"),
+            settings: Settings::default(),
+        }
+    }
+}
+
+/// What an audit left behind.
+#[derive(Debug, Clone)]
+pub struct Audit {
+    /// Its folder, with the runs `heads` and `model`.
+    pub folder: PathBuf,
+    /// What was found; nothing if it was stopped, and the same request goes on from there.
+    pub found: Option<AuditFound>,
+}
+
+/// What an audit found.
+#[derive(Debug, Clone)]
+pub struct AuditFound {
+    /// The model's name.
+    pub model: String,
+    /// Layers, query heads and key-value heads of a layer.
+    pub sizes: [usize; 3],
+    /// Tokens of the texts that verdicts are about.
+    pub length: usize,
+    /// Texts that heads were measured on.
+    pub texts: usize,
+    /// As it would be deployed: `streaming`, or `offline` where every token sees all.
+    pub running: &'static str,
+    /// The relative error that is accepted.
+    pub tolerance: f64,
+    /// Query heads, as deployed.
+    pub heads: Counts,
+    /// Query heads, offline.
+    pub heads_offline: Counts,
+    /// Key-value heads, as deployed: only these free memory.
+    pub key_value_heads: Counts,
+    /// The cheapest accepted replacements of key-value heads with their numbers, the most frequent first.
+    pub replacements: Vec<(String, usize)>,
+    /// The model with exact attention and with replaced heads; empty for an audit of heads only.
+    pub assignments: Vec<AssignmentFound>,
+    /// The report on all.
+    pub report: PathBuf,
+    /// Verdicts, errors and portraits of every head.
+    pub verdicts: PathBuf,
+    /// Which key-value heads must keep full attention, in the layout of DuoAttention.
+    pub full_attention_heads: PathBuf,
+}
+
+/// How many heads got which verdict.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Counts {
+    /// Some replacement is within the tolerance.
+    pub accepted: usize,
+    /// The texts do not decide.
+    pub uncertain: usize,
+    /// None is.
+    pub refused: usize,
+}
+
+impl Counts {
+    fn of(decisions: &[Vec<Decision>]) -> Self {
+        let count = |verdict| decisions.iter().flatten().filter(|decision| decision.verdict == verdict).count();
+        Counts {
+            accepted: count(Verdict::Accepted),
+            uncertain: count(Verdict::Uncertain),
+            refused: count(Verdict::Refused),
+        }
+    }
+
+    /// All heads.
+    pub fn all(&self) -> usize {
+        self.accepted + self.uncertain + self.refused
+    }
+}
+
+/// What the model does with some heads replaced.
+#[derive(Debug, Clone)]
+pub struct AssignmentFound {
+    /// Its name; the first is exact attention.
+    pub name: String,
+    /// `offline` or `streaming`.
+    pub running: &'static str,
+    /// Query heads that are replaced.
+    pub heads: usize,
+    /// Key-value heads that need not be kept.
+    pub key_value_heads: usize,
+    /// The cache at the tested length as a share of exact attention's.
+    pub cache_share: f64,
+    /// The same at the model's context.
+    pub cache_share_at_context: f64,
+    /// Bytes of the cache at the model's context, exact and with this assignment.
+    pub cache_bytes_at_context: (f64, f64),
+    /// Mean log loss over texts; for encoders the distance of embeddings.
+    pub loss: Estimated,
+    /// Its difference to exact attention, paired over texts.
+    pub difference: Estimated,
+    /// The share of needles that are found, if any were hidden.
+    pub retrieval: Option<Estimated>,
+}
+
+/// A mean over texts.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Estimated {
+    /// The mean.
+    pub mean: f64,
+    /// One standard error over texts.
+    pub standard_error: Option<f64>,
+}
+
+impl From<Spread> for Estimated {
+    fn from(spread: Spread) -> Self {
+        Estimated { mean: spread.mean, standard_error: spread.standard_error }
+    }
+}
+
+/// Audits a model: `run` computes a run in its folder under a label for progress, `told` hears of what takes long before.
+///
+/// # Errors
+/// A model or a text that cannot be had, a request that does not fit the model, what `run` says, what the system refuses.
+pub fn audit<E: From<Error>>(
+    request: &AuditRequest,
+    mut run: impl FnMut(&str, &Planned, &RunFolder) -> Result<Outcome, E>,
+    told: impl Fn(&str),
+) -> Result<Audit, E> {
+    let prepared = Prepared::of(request, &told)?;
+    let root = request.out.join(&prepared.name);
+    let folder = RunFolder::open(&root.join("heads"), &prepared.heads).map_err(Error::from)?;
+    let Outcome::Finished { result, provenance, .. } = run("heads", &prepared.heads, &folder)? else {
+        return Ok(Audit { folder: root, found: None });
+    };
+    let heads = run_document(&prepared.heads, &result, &provenance).map_err(failed)?;
+    publish(&folder, &heads)?;
+    let plan = HeadsPlan::of_specification(prepared.heads.specification()).map_err(Error::from)?;
+    let dossiers = plan.dossiers(&result).map_err(failed)?;
+    let (length, dossier) = dossiers.last().ok_or_else(|| failed("no length was measured".into()))?;
+    let mut found = prepared.found(request, &plan, *length, dossier, &root);
+    let mut documents = vec![heads];
+    if !request.heads_only {
+        let chosen = chosen(request, &plan, dossier, prepared.heads.seed()).map_err(Error::from)?;
+        let planned = prepared.model(request, *length, &chosen)?;
+        let folder = RunFolder::open(&root.join("model"), &planned).map_err(Error::from)?;
+        let Outcome::Finished { result, provenance, .. } = run("model", &planned, &folder)? else {
+            return Ok(Audit { folder: root, found: None });
+        };
+        let document = run_document(&planned, &result, &provenance).map_err(failed)?;
+        publish(&folder, &document)?;
+        let plan = ModelPlan::of_specification(planned.specification()).map_err(Error::from)?;
+        found.assignments = assignments::found(&plan, &plan.losses(&result).map_err(failed)?);
+        documents.insert(0, document);
+    }
+    let page = esscher_report::html(&joined(&found, documents));
+    write_file(&found.report, page.as_bytes()).map_err(Error::from)?;
+    let verdicts = files::verdicts(request, &plan, *length, dossier);
+    write_file(&found.verdicts, verdicts.as_bytes()).map_err(Error::from)?;
+    let decisions = dossier.decide_groups(plan.deployed(), request.criterion, request.tolerance, &|_| true);
+    let table = files::full_attention_heads(&decisions, request.tolerance);
+    write_file(&found.full_attention_heads, table.as_bytes()).map_err(Error::from)?;
+    Ok(Audit { folder: root, found: Some(found) })
+}
+
+fn failed(failure: Failure) -> Error {
+    Error::Lab(esscher_lab::Error::Result(failure))
+}
+
+/// A request with its texts chosen and its heads planned.
+struct Prepared {
+    name: String,
+    heads: Planned,
+    text: String,
+    test: String,
+    /// Whether the two are parts of one text.
+    split: bool,
+    test_segments: u64,
+}
+
+/// Segments of the texts, if there are as many.
+const CALIBRATING: u64 = 2;
+const MEASURED: u64 = 6;
+const TESTED: u64 = 8;
+
+impl Prepared {
+    fn of(request: &AuditRequest, told: &dyn Fn(&str)) -> Result<Self, Error> {
+        let subject = Subject::find(&request.model, &ModelStore::of_user()?, told)?;
+        let (text, test, split) = match (&request.text, &request.test) {
+            (Some(text), Some(test)) => (text.clone(), test.clone(), false),
+            (Some(text), None) => (text.clone(), text.clone(), true),
+            (None, Some(test)) => (default_text(&subject).to_string(), test.clone(), false),
+            (None, None) if default_text(&subject) == STORIES => (STORIES.to_string(), STORIES.to_string(), true),
+            (None, None) => ("bible".to_string(), "jargon".to_string(), false),
+        };
+        let context = subject.model.shape().context as u64;
+        let lengths = match request.lengths.is_empty() {
+            true => vec![256.min(context)],
+            false => request.lengths.clone(),
+        };
+        // Where a short text decides: as many segments as it has, and the kind says what is missing if those are too few.
+        let longest = lengths.iter().copied().max().unwrap_or(1).max(2);
+        let segments = |name: &str, part: crate::kinds::audit::Excerpt| -> Result<u64, Error> {
+            let tokens = subject.tokens(part.of(&find_text(name)?))?.len() as u64;
+            Ok(tokens / (longest - u64::from(subject.begin().is_some())).max(1))
+        };
+        let [calibrating_part, testing_part] = parts(split);
+        let there = segments(&text, calibrating_part)?;
+        let calibration = if there < CALIBRATING + 3 { 1 } else { CALIBRATING };
+        let texts = request.texts.unwrap_or(there.saturating_sub(calibration).clamp(3, MEASURED));
+        let test_segments = match (request.heads_only, request.texts) {
+            (true, _) => TESTED,
+            (false, Some(texts)) => texts,
+            (false, None) => segments(&test, testing_part)?.clamp(3, TESTED),
+        };
+        let candidates = match request.candidates.is_empty() {
+            true => CANDIDATES.map(String::from).to_vec(),
+            false => request.candidates.clone(),
+        };
+        let listed = candidates.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(", ");
+        let specification = format!(
+            "kind = \"audit-heads\"\ntitle = {}\nmodel = {}\ntext = {}\ntext_part = \"{}\"\nlengths = {lengths:?}\n\
+             calibration = {calibration}\ntexts = {texts}\ncandidates = [{listed}]\ntolerance = {:?}\ncriterion = \"{}\"\n",
+            quoted(&format!("The heads of {}", subject.name)),
+            quoted(&request.model),
+            quoted(&text),
+            calibrating_part.name(),
+            request.tolerance,
+            request.criterion.name(),
+        );
+        let heads = Planned::read("the request", &specification, request.settings)?;
+        let name = name(&subject.name, &heads, &test, request)?;
+        Ok(Prepared { name, heads, text, test, split, test_segments })
+    }
+
+    /// The run of the model with the assignments that the heads gave.
+    fn model(&self, request: &AuditRequest, length: usize, chosen: &[Chosen]) -> Result<Planned, Error> {
+        let [calibrating, testing] = parts(self.split);
+        let mut specification = format!(
+            "kind = \"audit-model\"\ntitle = {}\nmodel = {}\ntext = {}\ntext_part = \"{}\"\ntest = {}\ntest_part = \"{}\"\n\
+             length = {length}\ntexts = {}\n",
+            quoted(&format!("{} with replaced heads", request.model)),
+            quoted(&request.model),
+            quoted(&self.text),
+            calibrating.name(),
+            quoted(&self.test),
+            testing.name(),
+            self.test_segments,
+        );
+        for one in chosen {
+            specification.push_str(&one.specification());
+        }
+        Ok(Planned::read("the request", &specification, request.settings)?)
+    }
+
+    fn found(
+        &self,
+        request: &AuditRequest,
+        plan: &HeadsPlan,
+        length: usize,
+        dossier: &Dossier,
+        root: &Path,
+    ) -> AuditFound {
+        let running = plan.deployed();
+        let heads = |running| {
+            Counts::of(&dossier.decide_heads(running, request.criterion, request.tolerance, &|_| true))
+        };
+        let groups = dossier.decide_groups(running, request.criterion, request.tolerance, &|_| true);
+        let mut replacements: BTreeMap<String, usize> = BTreeMap::new();
+        for candidate in groups.iter().flatten().filter_map(|decision| decision.candidate) {
+            *replacements.entry(candidate.to_string()).or_default() += 1;
+        }
+        let mut replacements: Vec<(String, usize)> = replacements.into_iter().collect();
+        replacements.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+        let shape = dossier.shape();
+        AuditFound {
+            model: plan.subject().name.clone(),
+            sizes: [shape.layers, shape.heads, shape.key_value_heads],
+            length,
+            texts: dossier.findings(0, 0).count(),
+            running: running.name(),
+            tolerance: request.tolerance,
+            heads: heads(running),
+            heads_offline: heads(Running::Offline),
+            key_value_heads: Counts::of(&groups),
+            replacements,
+            assignments: Vec::new(),
+            report: root.join("report.html"),
+            verdicts: root.join("verdicts.json"),
+            full_attention_heads: root.join("full_attention_heads.tsv"),
+        }
+    }
+}
+
+const STORIES: &str = "stories";
+
+/// What a model was trained on is what it is best judged by.
+fn default_text(subject: &Subject) -> &'static str {
+    if subject.name == "stories15M" { STORIES } else { "bible" }
+}
+
+/// The parts of the texts that calibrate and that test.
+fn parts(split: bool) -> [crate::kinds::audit::Excerpt; 2] {
+    use crate::kinds::audit::Excerpt;
+    match split {
+        true => [Excerpt::FirstTwoThirds, Excerpt::LastThird],
+        false => [Excerpt::Whole, Excerpt::Whole],
+    }
+}
+
+/// The audit's folder: the model's name and the beginning of a checksum of all that was asked, so that the same request goes on
+/// in the same folder.
+fn name(model: &str, heads: &Planned, test: &str, request: &AuditRequest) -> Result<String, Error> {
+    let stem = Path::new(model).file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+    let stem: String = stem.chars().filter(|sign| sign.is_alphanumeric() || "-_.".contains(*sign)).collect();
+    if stem.is_empty() || stem.starts_with('.') {
+        return Err(Error::NoName { file: PathBuf::from(model) });
+    }
+    let tested = match request.heads_only {
+        true => String::new(),
+        false => format!("{} {:?}", esscher_lab::sha256(find_text(test)?.as_bytes()), request.texts),
+    };
+    let digest = esscher_lab::sha256(format!("{}\n{tested}", heads.specification()).as_bytes());
+    Ok(format!("{stem}-{}", digest.chars().take(8).collect::<String>()))
+}
+
+/// A text as specifications quote it.
+fn quoted(text: &str) -> String {
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+/// One document on both runs: what can be saved, then why.
+fn joined(found: &AuditFound, documents: Vec<Document>) -> Document {
+    let (heads, groups) = (found.heads, found.key_value_heads);
+    let mut summary = format!(
+        "**{} of {} query heads and {} of {} key-value heads may be replaced** within a relative error of {} at {} tokens, {} \
+         ({} and {} are uncertain).",
+        heads.accepted,
+        heads.all(),
+        groups.accepted,
+        groups.all(),
+        found.tolerance,
+        found.length,
+        found.running,
+        heads.uncertain,
+        groups.uncertain
+    );
+    if found.assignments.is_empty() {
+        summary.push_str(" What that does to the model's predictions was not measured.");
+    } else {
+        summary.push_str(
+            " The first table says what that saves and what it does to predictions on text that calibrated nothing, beside as many \
+             random heads, all heads, and equal budgets of what is used today.",
+        );
+    }
+    let (mut sections, mut provenance) = (Vec::new(), Vec::new());
+    for document in documents {
+        let title = document.title;
+        sections.extend(document.sections);
+        provenance.extend(document.provenance.into_iter().map(|(name, value)| (format!("{title}: {name}"), value)));
+    }
+    Document { title: format!("The audit of {}", found.model), summary, sections, provenance }
+}

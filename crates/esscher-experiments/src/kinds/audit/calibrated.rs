@@ -1,0 +1,58 @@
+//! A calibration that all units of a process share: computed by the first that asks, unless it is stopped.
+
+use super::subject::Subject;
+use esscher_audit::calibration::{Calibration, calibrate};
+use esscher_core::Monitor;
+use esscher_lab::Failure;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The texts that calibrate, and what they told.
+pub(super) struct Calibrated {
+    texts: Vec<Vec<u32>>,
+    found: Mutex<Option<Arc<Calibration>>>,
+}
+
+impl Calibrated {
+    pub(super) fn by(texts: Vec<Vec<u32>>) -> Self {
+        Calibrated { texts, found: Mutex::new(None) }
+    }
+
+    /// What the texts tell; nothing if the monitor asked to stop, and then the next to ask computes it.
+    pub(super) fn get(
+        &self,
+        subject: &Subject,
+        monitor: &dyn Monitor,
+    ) -> Result<Option<Arc<Calibration>>, Failure> {
+        let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = &*found {
+            return Ok(Some(known.clone()));
+        }
+        // On threads of its own: a worker that waits for parts of this would take up another unit, which would wait here for it.
+        let quiet = OnlyStops(monitor);
+        let made = std::thread::scope(|scope| {
+            let work = || calibrate(&subject.model, &self.texts, &quiet);
+            let calibrating = scope.spawn(move || match rayon::ThreadPoolBuilder::new().build() {
+                Ok(threads) => threads.install(work),
+                Err(_) => work(),
+            });
+            calibrating.join()
+        });
+        let made = match made {
+            Ok(made) => made?.map(Arc::new),
+            Err(panicked) => std::panic::resume_unwind(panicked),
+        };
+        found.clone_from(&made);
+        Ok(made)
+    }
+}
+
+/// Hands on the wish to stop; progress of the calibration is not that of the unit.
+struct OnlyStops<'a>(&'a dyn Monitor);
+
+impl Monitor for OnlyStops<'_> {
+    fn progress(&self, _completed: usize, _total: usize) {}
+
+    fn should_stop(&self) -> bool {
+        self.0.should_stop()
+    }
+}

@@ -1,0 +1,445 @@
+//! The audit of heads in words, tables, heat maps and figures.
+
+use super::frame_in_words;
+use super::heads::HeadsPlan;
+use crate::measured::figures;
+use crate::tabulating::rounded;
+use esscher_audit::assignment::Running;
+use esscher_audit::candidate::Candidate;
+use esscher_audit::dossier::{Criterion, Dossier};
+use esscher_audit::portrait::Portrait;
+use esscher_audit::verdict::{CONFIDENCE, Decision, Spread, Verdict, spread};
+use esscher_report::{
+    Axis, Block, Cell, DataTable, Figure, HeatMap, Mark, Point, Scale, Section, Series,
+};
+
+/// The tolerances that every report tells.
+const TOLERANCES: [f64; 3] = [0.02, 0.05, 0.10];
+
+/// Every candidate that was asked may be accepted.
+pub(super) fn any(_: &Candidate) -> bool {
+    true
+}
+
+/// Accepted, uncertain, refused.
+pub(crate) fn counts(decisions: &[Vec<Decision>]) -> [usize; 3] {
+    [Verdict::Accepted, Verdict::Uncertain, Verdict::Refused]
+        .map(|verdict| decisions.iter().flatten().filter(|decision| decision.verdict == verdict).count())
+}
+
+impl HeadsPlan {
+    /// The sections of a report; what is not about lengths is about the longest.
+    pub(super) fn describe(&self, dossiers: &[(usize, Dossier)]) -> Vec<Section> {
+        let Some((length, longest)) = dossiers.last() else { return Vec::new() };
+        let mut sections = vec![
+            self.subject_section(),
+            self.verdicts_section(*length, longest),
+            self.candidates_section(dossiers),
+            self.every_head_section(*length, longest),
+        ];
+        sections.retain(|section| !section.blocks.is_empty());
+        sections
+    }
+
+    /// The ways of running that were asked.
+    fn runnings(&self) -> Vec<Running> {
+        let asked = |running: &Running| self.questions.candidates.iter().any(|(_, one)| one == running);
+        Running::ALL.into_iter().filter(asked).collect()
+    }
+
+    fn error_in_words(&self) -> &'static str {
+        match self.criterion {
+            Criterion::Output => "|approximate − exact| / |exact| of a head's output, median over the queries of a text's second half",
+            Criterion::Residual => {
+                "|W_O (approximate − exact)| / |residual stream|, root mean square over the queries of a text's second half"
+            }
+        }
+    }
+
+    fn subject_section(&self) -> Section {
+        let shape = self.subject.model.shape();
+        let digest: String = self.subject.sha256.chars().take(16).collect();
+        let lengths: Vec<String> = self.lengths.iter().map(|at| at.length.to_string()).collect();
+        let first = self.lengths.first();
+        let (calibrating, texts) = first.map_or((0, 0), |at| (at.calibrating, at.texts.len()));
+        let fact = |name: &str, value: String| (name.to_string(), value);
+        Section {
+            id: "heads-subject".to_string(),
+            title: "What was examined".to_string(),
+            verdict: None,
+            blocks: vec![Block::Facts(vec![
+                fact("model", format!("`{}`, {}, SHA-256 {digest}…", self.subject.name, self.subject.format)),
+                fact(
+                    "heads",
+                    format!(
+                        "{} layers × {} query heads that read {} key-value heads of dimension {}; context {}",
+                        shape.layers, shape.heads, shape.key_value_heads, shape.head_dimension, shape.context
+                    ),
+                ),
+                fact("text", self.text.in_words()),
+                fact(
+                    "segments",
+                    format!(
+                        "of {} tokens, disjoint: {calibrating} calibrate the readers' tilts, {texts} others are measured",
+                        lengths.join(", ")
+                    ),
+                ),
+                fact("kept exactly", frame_in_words(&self.questions.frame)),
+                fact("error", self.error_in_words().to_string()),
+                fact(
+                    "verdict",
+                    format!(
+                        "accepted if the mean error over texts is at most the tolerance with confidence {CONFIDENCE} (Student's \
+                         law over texts), refused if it is above with the same confidence, else uncertain: more texts would decide"
+                    ),
+                ),
+                fact(
+                    "offline and streaming",
+                    "offline: the measure of the whole cache about the head's own mean tilt; streaming: in constant memory about \
+                     one calibrated tilt that the readers of a key-value head share, as it would be deployed"
+                        .to_string(),
+                ),
+            ])],
+        }
+    }
+
+    fn verdicts_section(&self, length: usize, dossier: &Dossier) -> Section {
+        let mut tolerances = TOLERANCES.to_vec();
+        if !tolerances.contains(&self.tolerance) {
+            tolerances.push(self.tolerance);
+            tolerances.sort_by(f64::total_cmp);
+        }
+        let mut rows = Vec::new();
+        for tolerance in tolerances {
+            for running in self.runnings() {
+                let heads = counts(&dossier.decide_heads(running, self.criterion, tolerance, &any));
+                let groups = counts(&dossier.decide_groups(running, self.criterion, tolerance, &any));
+                let mut row = vec![
+                    Cell::Number { value: tolerance, error: None },
+                    Cell::Text(running.name().to_string()),
+                ];
+                row.extend(heads.iter().chain(&groups).map(|count| Cell::Integer(*count as i64)));
+                rows.push(row);
+            }
+        }
+        let columns = [
+            "tolerance",
+            "running",
+            "heads accepted",
+            "uncertain",
+            "refused",
+            "key-value heads accepted",
+            "uncertain",
+            "refused",
+        ];
+        let table = DataTable {
+            id: "verdicts".to_string(),
+            caption: format!(
+                "Verdicts at {length} tokens: a head is accepted if some candidate is; a key-value head if all its readers accept \
+                 the same candidate. Only accepted key-value heads free memory."
+            ),
+            columns: columns.map(String::from).to_vec(),
+            rows,
+        };
+        let mut blocks = vec![Block::Table(table)];
+        blocks.extend(self.heat_maps(length, dossier).into_iter().map(Block::HeatMap));
+        Section { id: "verdicts".to_string(), title: "Which heads may be replaced".to_string(), verdict: None, blocks }
+    }
+
+    fn heat_maps(&self, length: usize, dossier: &Dossier) -> Vec<HeatMap> {
+        let shape = dossier.shape();
+        let numbers = |count: usize| (0..count).map(|number| number.to_string()).collect::<Vec<_>>();
+        let map = |id: &str, title: &str, caption: String, label: &str, cell: &dyn Fn(usize, usize) -> Option<f64>| HeatMap {
+            id: id.to_string(),
+            title: title.to_string(),
+            caption,
+            x: "query head".to_string(),
+            y: "layer".to_string(),
+            columns: numbers(shape.heads),
+            rows: numbers(shape.layers),
+            cells: (0..shape.layers)
+                .map(|layer| (0..shape.heads).map(|head| cell(layer, head).filter(|value| value.is_finite())).collect())
+                .collect(),
+            colour_label: label.to_string(),
+            scale: Scale::Logarithmic,
+            threshold: None,
+        };
+        let portrait = |pick: fn(&Portrait) -> f64| {
+            move |layer: usize, head: usize| {
+                let values: Vec<f64> = dossier.findings(layer, head).map(|found| pick(&found.portrait)).collect();
+                spread(&values).map(|spread| spread.mean)
+            }
+        };
+        let mut maps = Vec::new();
+        if let Some((number, name)) = self.shown_candidate() {
+            let error = |layer: usize, head: usize| {
+                dossier.spread(layer, head, number, self.criterion).map(|spread| spread.mean)
+            };
+            let caption = format!(
+                "{name} at {length} tokens, mean over texts; dots mark heads at or below the tolerance of {} (a verdict also asks \
+                 for the uncertainty over texts).",
+                self.tolerance
+            );
+            let title = "Error of the replacement";
+            let error = map("replacement-error", title, caption, "relative error", &error);
+            maps.push(HeatMap { threshold: Some(self.tolerance), ..error });
+        }
+        maps.push(map(
+            "score-variance",
+            "Score variance s²",
+            "The theory asks for prompts well above e^{s²} tokens; mean over queries and texts, the first tokens left out."
+                .to_string(),
+            "s²",
+            &portrait(|portrait| portrait.score_variance),
+        ));
+        maps.push(map(
+            "effective-tokens",
+            "Effective tokens",
+            "1/Σp²: over how many tokens a query spreads its weight; median over queries, mean over texts.".to_string(),
+            "tokens",
+            &portrait(|portrait| portrait.effective_tokens),
+        ));
+        maps.push(map(
+            "half-token-noise",
+            "Half-token noise",
+            "How far the output moves when a query sees a random half of its tokens: what a prompt of this length knows of its \
+             own limit."
+                .to_string(),
+            "relative change",
+            &portrait(|portrait| portrait.half_token_noise),
+        ));
+        maps
+    }
+
+    /// The candidate of the first heat map: the tilted Gaussian as it would be deployed, or else the last that was asked so.
+    fn shown_candidate(&self) -> Option<(usize, String)> {
+        let deployed = self.deployed();
+        let asked = self.questions.candidates.iter().enumerate().filter(|(_, (_, running))| *running == deployed);
+        let named = asked.map(|(number, (candidate, running))| {
+            (number, candidate.to_string(), format!("`{candidate}`, {}", running.name()))
+        });
+        let named: Vec<_> = named.collect();
+        let tilted = named.iter().find(|(_, name, _)| name == "tilted-gaussian");
+        tilted.or(named.last()).map(|(number, _, words)| (*number, words.clone()))
+    }
+
+    /// The median over heads of a candidate's error, with its uncertainty over texts.
+    fn median_error(&self, dossier: &Dossier, number: usize) -> Option<Spread> {
+        let shape = dossier.shape();
+        let by_head: Vec<Vec<f64>> = (0..shape.layers)
+            .flat_map(|layer| (0..shape.heads).map(move |head| (layer, head)))
+            .map(|(layer, head)| dossier.errors(layer, head, number, self.criterion))
+            .collect();
+        let texts = by_head.iter().map(Vec::len).min()?;
+        let medians: Vec<f64> = (0..texts)
+            .filter_map(|text| median(by_head.iter().map(|errors| errors[text]).collect()))
+            .filter(|median| median.is_finite())
+            .collect();
+        spread(&medians)
+    }
+
+    fn candidates_section(&self, dossiers: &[(usize, Dossier)]) -> Section {
+        let Some((length, longest)) = dossiers.last() else {
+            return Section::default();
+        };
+        let dimension = longest.shape().head_dimension;
+        let accepted = |dossier: &Dossier, candidate: Candidate, running: Running| {
+            counts(&dossier.decide_heads(running, self.criterion, self.tolerance, &|one| *one == candidate))[0]
+        };
+        let asked = self.questions.candidates.iter().enumerate();
+        let rows = asked
+            .clone()
+            .map(|(number, &(candidate, running))| {
+                vec![
+                    Cell::Text(format!("`{candidate}`")),
+                    Cell::Text(running.name().to_string()),
+                    self.median_error(longest, number).map_or(Cell::Missing, |spread| number_cell(&spread)),
+                    Cell::Integer(accepted(longest, candidate, running) as i64),
+                    rounded(candidate.middle_tokens(dimension)),
+                ]
+            })
+            .collect();
+        let table = DataTable {
+            id: "candidates".to_string(),
+            caption: format!(
+                "Every candidate on every head at {length} tokens: the median error over heads with its standard error over texts, \
+                 the heads that it alone is accepted for at tolerance {}, and its state beside the {} tokens at most that all keep, \
+                 in tokens.",
+                self.tolerance,
+                self.questions.frame.tokens()
+            ),
+            columns: ["candidate", "running", "median error", "heads accepted", "state, tokens"]
+                .map(String::from)
+                .to_vec(),
+            rows,
+        };
+        let mut blocks = vec![Block::Table(table)];
+        if dossiers.len() > 1 {
+            let heads = (longest.shape().layers * longest.shape().heads).max(1) as f64;
+            let deployed = self.deployed();
+            let line = |point: &dyn Fn(usize, Candidate, f64, &Dossier) -> Option<Point>| -> Vec<Series> {
+                asked
+                    .clone()
+                    .filter(|(_, (_, running))| *running == deployed)
+                    .enumerate()
+                    .map(|(colour, (number, (candidate, _)))| Series {
+                        name: candidate.to_string(),
+                        mark: Mark::Line,
+                        colour,
+                        points: dossiers
+                            .iter()
+                            .filter_map(|(length, dossier)| point(number, *candidate, *length as f64, dossier))
+                            .collect(),
+                    })
+                    .collect()
+            };
+            let errors = line(&|number, _, length, dossier| {
+                let spread = self.median_error(dossier, number)?;
+                Some(Point::with_error(length, spread.mean, spread.standard_error.unwrap_or(0.0)))
+            });
+            let shares = line(&|_, candidate, length, dossier| {
+                Some(Point::new(length, accepted(dossier, candidate, deployed) as f64 / heads))
+            });
+            let figure = |id: &str, title: &str, caption: &str, label: &str, scale: Scale, series: Vec<Series>| {
+                Block::Figure(Figure {
+                    id: id.to_string(),
+                    title: title.to_string(),
+                    caption: caption.to_string(),
+                    x: Axis { label: "tokens of a text".to_string(), scale: Scale::Logarithmic },
+                    y: Axis { label: label.to_string(), scale },
+                    series,
+                })
+            };
+            blocks.push(figure(
+                "error-against-length",
+                "Error against length",
+                &format!("Median over heads, {}; bands are one standard error over texts.", deployed.name()),
+                "median relative error",
+                Scale::Logarithmic,
+                errors,
+            ));
+            blocks.push(figure(
+                "accepted-against-length",
+                "Accepted heads against length",
+                &format!("The share of query heads that each candidate alone is accepted for, {}.", deployed.name()),
+                "share of heads",
+                Scale::Linear,
+                shares,
+            ));
+        }
+        Section { id: "candidates".to_string(), title: "What replaces them".to_string(), verdict: None, blocks }
+    }
+
+    fn every_head_section(&self, length: usize, dossier: &Dossier) -> Section {
+        let shape = dossier.shape();
+        let deployed = self.deployed();
+        let decisions = dossier.decide_heads(deployed, self.criterion, self.tolerance, &any);
+        let mut rows = Vec::new();
+        for (layer, of_layer) in decisions.iter().enumerate() {
+            for (head, decision) in of_layer.iter().enumerate() {
+                let portraits: Vec<&Portrait> = dossier.findings(layer, head).map(|found| &found.portrait).collect();
+                let of = |pick: fn(&Portrait) -> f64| {
+                    spread(&portraits.iter().map(|portrait| pick(portrait)).collect::<Vec<_>>())
+                };
+                let cell = |pick| of(pick).map_or(Cell::Missing, |spread| number_cell(&spread));
+                let asked = of(|portrait| portrait.score_variance).map(|spread| spread.mean.exp());
+                rows.push(vec![
+                    Cell::Integer(layer as i64),
+                    Cell::Integer(head as i64),
+                    cell(|portrait| portrait.score_variance),
+                    asked.filter(|length| length.is_finite()).map_or(Cell::Missing, rounded),
+                    cell(|portrait| portrait.effective_tokens),
+                    cell(|portrait| portrait.half_token_noise),
+                    Cell::Text(self.sink_in_words(length, &portraits)),
+                    Cell::Text(self.best_in_words(dossier, layer, head)),
+                    Cell::Text(decision.verdict.name().to_string()),
+                    decision.candidate.map_or(Cell::Missing, |candidate| Cell::Text(format!("`{candidate}`"))),
+                ]);
+            }
+        }
+        let table = DataTable {
+            id: "heads".to_string(),
+            caption: format!(
+                "Every one of {} heads at {length} tokens, {}, tolerance {}: means over texts with standard errors. e^{{s²}} is the \
+                 length that the theory asks for; the sink is the token with the largest mean weight on the first text.",
+                shape.layers * shape.heads,
+                deployed.name(),
+                self.tolerance
+            ),
+            columns: [
+                "layer",
+                "head",
+                "s²",
+                "e^{s²}",
+                "effective tokens",
+                "half-token noise",
+                "sink",
+                "best three",
+                "verdict",
+                "cheapest accepted",
+            ]
+            .map(String::from)
+            .to_vec(),
+            rows,
+        };
+        Section {
+            id: "every-head".to_string(),
+            title: "Every head".to_string(),
+            verdict: None,
+            blocks: vec![Block::Table(table)],
+        }
+    }
+
+    /// The sink on the first text: position, token, weight.
+    fn sink_in_words(&self, length: usize, portraits: &[&Portrait]) -> String {
+        let Some(portrait) = portraits.first() else { return String::new() };
+        let sink = portrait.sink;
+        let text = self.lengths.iter().find(|at| at.length == length).and_then(|at| at.texts.first());
+        let token = text.and_then(|text| text.get(sink.position)).map(|token| self.subject.vocabulary.token(*token));
+        // Backquotes and dollars would be read as markup.
+        let token = token.map_or(String::new(), |token| {
+            let plain: String = token.chars().filter(|sign| !"`$*".contains(*sign)).collect();
+            format!(" “{plain}”")
+        });
+        format!("{}{token} {}", sink.position, figures(sink.weight))
+    }
+
+    /// The three candidates of least error as they would be deployed.
+    fn best_in_words(&self, dossier: &Dossier, layer: usize, head: usize) -> String {
+        let deployed = self.deployed();
+        let mut best: Vec<(Spread, Candidate)> = self
+            .questions
+            .candidates
+            .iter()
+            .enumerate()
+            .filter(|(_, (_, running))| *running == deployed)
+            .filter_map(|(number, (candidate, _))| {
+                Some((dossier.spread(layer, head, number, self.criterion)?, *candidate))
+            })
+            .filter(|(spread, _)| spread.mean.is_finite())
+            .collect();
+        best.sort_by(|(one, _), (other, _)| one.mean.total_cmp(&other.mean));
+        let words = best.iter().take(3).map(|(spread, candidate)| {
+            let error = spread.standard_error.map_or(String::new(), |error| format!(" ± {}", figures(error)));
+            format!("`{candidate}` {}{error}", figures(spread.mean))
+        });
+        words.collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// A mean with its standard error, for a table.
+pub(super) fn number_cell(spread: &Spread) -> Cell {
+    if !spread.mean.is_finite() {
+        return Cell::Missing;
+    }
+    Cell::Number { value: spread.mean, error: spread.standard_error }
+}
+
+fn median(mut values: Vec<f64>) -> Option<f64> {
+    if values.is_empty() {
+        return None;
+    }
+    values.sort_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    Some(if values.len() % 2 == 1 { values[middle] } else { (values[middle - 1] + values[middle]) / 2.0 })
+}

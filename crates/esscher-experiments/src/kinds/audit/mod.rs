@@ -1,0 +1,60 @@
+//! The audit's kinds: what is measured of the heads of a checkpoint, and of a checkpoint whose heads are replaced.
+
+mod calibrated;
+mod excerpt;
+pub(crate) mod heads;
+mod heads_sections;
+pub(crate) mod model;
+mod model_sections;
+pub(crate) mod subject;
+
+pub(crate) use excerpt::Excerpt;
+
+use esscher_audit::candidate::Frame;
+use esscher_audit::head::Order;
+use esscher_audit::model::Shape;
+use esscher_lab::specification::{Mistake, Section};
+
+/// Reads `window` and makes the frame of a model: where every token sees all there is none.
+fn frame(section: &mut Section, shape: &Shape) -> Result<Frame, Mistake> {
+    let frame = Frame::default();
+    let default = match shape.order {
+        Order::Causal => frame.window,
+        Order::Whole => 0,
+    };
+    let window = section.integer("window", 0..=65_536, Some(default as u64))? as usize;
+    if shape.order == Order::Whole && window > 0 {
+        let message = format!("every token of this model sees all: there is no window, expected 0, found {window}");
+        return Err(section.mistake("window", message));
+    }
+    Ok(Frame { window, ..frame })
+}
+
+/// What is kept exactly, in words.
+fn frame_in_words(frame: &Frame) -> String {
+    let window = match frame.window {
+        0 => String::new(),
+        window => format!(", the last {window} to {}", window + esscher_audit::replacement::BLOCK),
+    };
+    format!(
+        "the first {} tokens{window}, and the first {} whose value is shorter than {} of the median",
+        frame.atoms.first, frame.atoms.most_light, frame.atoms.light
+    )
+}
+
+/// A text of no length that the model takes is refused with both numbers.
+fn check_length(
+    section: &mut Section,
+    key: &'static str,
+    length: usize,
+    context: usize,
+) -> Result<(), Mistake> {
+    if length <= context {
+        return Ok(());
+    }
+    let message = format!("{length} tokens are more than the model's context of {context}");
+    Err(section.mistake(key, message))
+}
+
+/// The shortest text in which something is left between the first tokens and the window is longer than this.
+const SHORTEST: u64 = 16;

@@ -1,0 +1,178 @@
+//! The audit of a model in words, a table and a figure: what is saved, and what it costs.
+
+use super::frame_in_words;
+use super::heads_sections::number_cell;
+use super::model::{BYTES_PER_NUMBER, Losses, ModelPlan};
+use crate::tabulating::rounded;
+use esscher_audit::head::Order;
+use esscher_audit::verdict::{Spread, spread};
+use esscher_report::{Axis, Block, Cell, DataTable, Figure, Mark, Point, Scale, Section, Series};
+
+impl Losses {
+    /// The mean over texts of an assignment's loss.
+    pub(crate) fn mean(&self, assignment: usize) -> Option<Spread> {
+        spread(&self.texts[assignment])
+    }
+
+    /// The mean over texts of its difference to exact attention on the same text: what all texts have in common cancels.
+    pub(crate) fn paired_difference(&self, assignment: usize) -> Option<Spread> {
+        let pairs = self.texts[assignment].iter().zip(self.texts.first()?);
+        spread(&pairs.map(|(ours, exact)| ours - exact).collect::<Vec<_>>())
+    }
+
+    /// The mean share of needles that it finds.
+    pub(crate) fn retrieval(&self, assignment: usize) -> Option<Spread> {
+        spread(&self.needles[assignment])
+    }
+}
+
+impl ModelPlan {
+    /// The sections of a report.
+    pub(super) fn describe(&self, losses: &Losses) -> Vec<Section> {
+        let mut blocks = vec![Block::Facts(self.facts()), Block::Table(self.table(losses))];
+        blocks.push(Block::Figure(self.figure(losses)));
+        vec![Section {
+            id: "replaced".to_string(),
+            title: "What can be saved".to_string(),
+            verdict: None,
+            blocks,
+        }]
+    }
+
+    fn facts(&self) -> Vec<(String, String)> {
+        let digest: String = self.subject.sha256.chars().take(16).collect();
+        let needles = match self.haystacks.len() {
+            0 => String::new(),
+            count => format!("; {count} prompts with four hidden numbers that are asked for at the end"),
+        };
+        [
+            ("model", format!("`{}`, {}, SHA-256 {digest}…", self.subject.name, self.subject.format)),
+            (
+                "calibrated on",
+                format!("{} segments of {} tokens of {}", self.calibration_segments, self.length, self.calibrating.in_words()),
+            ),
+            (
+                "tested on",
+                format!("{} segments of {} tokens of {}{needles}", self.texts.len(), self.length, self.testing.in_words()),
+            ),
+            ("kept exactly in replaced heads", frame_in_words(&self.frame)),
+        ]
+        .map(|(name, value)| (name.to_string(), value))
+        .to_vec()
+    }
+
+    fn table(&self, losses: &Losses) -> DataTable {
+        let shape = self.shape();
+        let causal = shape.order == Order::Causal;
+        let needles = !self.haystacks.is_empty();
+        let rows = self
+            .assignments
+            .iter()
+            .enumerate()
+            .map(|(number, named)| {
+                let mut row = vec![
+                    Cell::Text(named.name.clone()),
+                    Cell::Text(if number == 0 { String::new() } else { named.running.name().to_string() }),
+                    Cell::Integer(named.assignment.replaced_heads() as i64),
+                    Cell::Integer(named.assignment.freed_groups(shape) as i64),
+                    rounded(self.cache_share(named, self.length)),
+                    rounded(self.cache_share(named, shape.context)),
+                ];
+                let difference = losses.paired_difference(number).filter(|_| number > 0);
+                let cell = |spread: Option<Spread>| spread.map_or(Cell::Missing, |spread| number_cell(&spread));
+                match causal {
+                    true => {
+                        row.push(cell(losses.mean(number).map(exponential)));
+                        row.push(cell(difference));
+                        row.push(cell(difference.map(exponential)));
+                    }
+                    false => row.push(cell(losses.mean(number).filter(|_| number > 0))),
+                }
+                if needles {
+                    row.push(cell(losses.retrieval(number)));
+                }
+                row
+            })
+            .collect();
+        let mut columns = vec![
+            "assignment".to_string(),
+            "running".to_string(),
+            "heads replaced".to_string(),
+            "key-value heads freed".to_string(),
+            format!("cache at {}", self.length),
+            format!("cache at {}", shape.context),
+        ];
+        let measured: &[&str] = match causal {
+            true => &["perplexity", "log-loss difference", "perplexity ratio"],
+            false => &["embedding distance"],
+        };
+        columns.extend(measured.iter().map(|name| (*name).to_string()));
+        if needles {
+            columns.push("needles found".to_string());
+        }
+        let what = match causal {
+            true => {
+                "Differences are paired: text by text against exact attention; errors are one standard error over texts (that of a \
+                 perplexity contains how much texts differ, that of its ratio does not)."
+            }
+            false => "Distances are 1 − cosine to the embedding with exact attention; errors are one standard error over texts.",
+        };
+        DataTable {
+            id: "assignments".to_string(),
+            caption: format!(
+                "Which heads are replaced, the key-value heads whose whole cache may go, the cache as a share of exact attention's at \
+                 {} tokens and at the model's context of {} ({BYTES_PER_NUMBER} bytes per number), and what the model makes of \
+                 held-out text. {what}",
+                self.length, shape.context
+            ),
+            columns,
+            rows,
+        }
+    }
+
+    fn figure(&self, losses: &Losses) -> Figure {
+        let causal = self.shape().order == Order::Causal;
+        let series = self
+            .assignments
+            .iter()
+            .enumerate()
+            .skip(1)
+            .filter_map(|(number, named)| {
+                let spread = if causal { losses.paired_difference(number)? } else { losses.mean(number)? };
+                let share = self.cache_share(named, self.length);
+                let error = spread.standard_error.unwrap_or(0.0);
+                Some(Series {
+                    name: format!("{}, {}", named.name, named.running.name()),
+                    mark: Mark::Dots,
+                    colour: number - 1,
+                    points: vec![Point::with_error(share, spread.mean, error)],
+                })
+            })
+            .collect();
+        Figure {
+            id: "loss-against-cache".to_string(),
+            title: "Loss against the bytes of the cache".to_string(),
+            caption: format!(
+                "At {} tokens; bars are one standard error over texts. Down and to the left is better.",
+                self.length
+            ),
+            x: Axis { label: "cache, share of exact attention's".to_string(), scale: Scale::Linear },
+            y: Axis {
+                label: if causal { "log-loss difference to exact attention" } else { "embedding distance" }.to_string(),
+                scale: Scale::Linear,
+            },
+            series,
+        }
+    }
+}
+
+/// e to a mean, with its error to first order.
+fn exponential(spread: Spread) -> Spread {
+    let mean = spread.mean.exp();
+    Spread {
+        mean,
+        standard_error: spread.standard_error.map(|error| error * mean),
+        low: spread.low.exp(),
+        high: spread.high.exp(),
+    }
+}

@@ -1,0 +1,158 @@
+//! `esscher audit`: the heads of a checkpoint, the model with replaced heads, and one screen on both.
+
+use super::origin;
+use crate::arguments::Common;
+use crate::ending::{Ending, Trouble};
+use crate::output::{say, tell};
+use crate::progress::Progress;
+use esscher_experiments::Planned;
+use esscher_experiments::conduct::{self, AssignmentFound, Audit, AuditFound, AuditRequest, Counts, Estimated};
+use esscher_lab::{RunFolder, Share};
+use serde_json::{Value, json};
+use std::time::Instant;
+
+pub(super) fn audit(common: &Common, request: &AuditRequest) -> Result<Ending, Trouble> {
+    let began = Instant::now();
+    let run = |label: &str, planned: &Planned, folder: &RunFolder| {
+        let progress = Progress::new(label, common.quiet);
+        let outcome = esscher_lab::run(planned, folder, Share::WHOLE, &origin(), &progress);
+        progress.clear();
+        Ok::<_, Trouble>(outcome?)
+    };
+    let told = |what: &str| {
+        if !common.quiet {
+            tell(what);
+        }
+    };
+    let Audit { folder, found } = conduct::audit(request, run, told)?;
+    let Some(found) = found else {
+        if common.json {
+            say(json!({ "folder": folder, "outcome": "stopped" }))?;
+        } else {
+            say(format_args!("{}: stopped; the same command goes on from here", folder.display()))?;
+        }
+        return Ok(Ending::Interrupted);
+    };
+    if common.json {
+        let mut all = in_json(&found);
+        all["folder"] = json!(folder);
+        all["outcome"] = json!("finished");
+        say(all)?;
+    } else {
+        say(in_words(&found))?;
+        say(format_args!("\n{:.0} s; report: {}", began.elapsed().as_secs_f64(), found.report.display()))?;
+    }
+    Ok(Ending::Done)
+}
+
+/// One screen.
+fn in_words(found: &AuditFound) -> String {
+    let [layers, heads, key_value_heads] = found.sizes;
+    let mut lines = vec![
+        format!("{}: {layers} layers of {heads} query and {key_value_heads} key-value heads", found.model),
+        format!("{} texts of {} tokens, tolerance {}", found.texts, found.length, found.tolerance),
+        String::new(),
+        format!("heads            {}  ({})", counted(&found.heads), found.running),
+    ];
+    if found.running != "offline" {
+        lines.push(format!("                 {}  (offline)", counted(&found.heads_offline)));
+    }
+    lines.push(format!("key-value heads  {}  ({})", counted(&found.key_value_heads), found.running));
+    if !found.replacements.is_empty() {
+        let counts: Vec<String> =
+            found.replacements.iter().map(|(name, count)| format!("{count} {name}")).collect();
+        lines.push(format!("cheapest         {}", counts.join(", ")));
+    }
+    if !found.assignments.is_empty() {
+        lines.push(String::new());
+        lines.push(format!("{:<44} {:>6} {:>8} {:>8}  {}", "replaced", "heads", "cache", "at most", "loss"));
+        lines.extend(found.assignments.iter().enumerate().map(|(number, one)| line(one, number)));
+        if let Some(saved) = saved(found) {
+            lines.push(String::new());
+            lines.push(saved);
+        }
+    }
+    lines.join("\n")
+}
+
+fn counted(counts: &Counts) -> String {
+    format!(
+        "{} of {} accepted, {} uncertain, {} refused",
+        counts.accepted,
+        counts.all(),
+        counts.uncertain,
+        counts.refused
+    )
+}
+
+/// An assignment on one line: the cache at the tested length and at the context, the loss or its change.
+fn line(one: &AssignmentFound, number: usize) -> String {
+    let loss = match number {
+        0 => format!("{:.4}", one.loss.mean),
+        _ => format!("{:+.4}{}", one.difference.mean, error(&one.difference)),
+    };
+    let needles = one.retrieval.map_or(String::new(), |share| format!("  needles {:.2}", share.mean));
+    let percent = |share: f64| format!("{:.0} %", 100.0 * share);
+    format!(
+        "{:<44} {:>6} {:>8} {:>8}  {loss}{needles}",
+        one.name,
+        one.heads,
+        percent(one.cache_share),
+        percent(one.cache_share_at_context)
+    )
+}
+
+fn error(estimated: &Estimated) -> String {
+    estimated.standard_error.map_or(String::new(), |error| format!(" ± {error:.4}"))
+}
+
+/// What the accepted key-value heads save at the model's context, beside their control.
+fn saved(found: &AuditFound) -> Option<String> {
+    let named = |name: &str| found.assignments.iter().find(|one| one.name == name);
+    let accepted = named("accepted key-value heads")?;
+    let (exact, ours) = accepted.cache_bytes_at_context;
+    let ratio = |one: &AssignmentFound| {
+        format!("{:+.2} %{}", 100.0 * (one.difference.mean.exp() - 1.0), match one.difference.standard_error {
+            Some(error) => format!(" ± {:.2}", 100.0 * error),
+            None => String::new(),
+        })
+    };
+    let control = named("as many random key-value heads").map_or(String::new(), |one| {
+        format!("; as many random ones: {}", ratio(one))
+    });
+    Some(format!(
+        "accepted key-value heads save {:.1} of {:.1} MB of cache at the full context; perplexity {}{control}",
+        (exact - ours) / 1e6,
+        exact / 1e6,
+        ratio(accepted)
+    ))
+}
+
+fn in_json(found: &AuditFound) -> Value {
+    let counts = |counts: &Counts| {
+        json!({ "accepted": counts.accepted, "uncertain": counts.uncertain, "refused": counts.refused })
+    };
+    let estimated = |one: &Estimated| json!({ "mean": one.mean, "standard_error": one.standard_error });
+    let assignments: Vec<Value> = found
+        .assignments
+        .iter()
+        .map(|one| {
+            json!({
+                "name": one.name, "running": one.running, "heads": one.heads, "key_value_heads": one.key_value_heads,
+                "cache_share": one.cache_share, "cache_share_at_context": one.cache_share_at_context,
+                "loss": estimated(&one.loss), "difference": estimated(&one.difference),
+                "retrieval": one.retrieval.as_ref().map(estimated),
+            })
+        })
+        .collect();
+    json!({
+        "model": found.model, "layers": found.sizes[0], "heads_per_layer": found.sizes[1],
+        "key_value_heads_per_layer": found.sizes[2], "length": found.length, "texts": found.texts,
+        "running": found.running, "tolerance": found.tolerance, "heads": counts(&found.heads),
+        "heads_offline": counts(&found.heads_offline), "key_value_heads": counts(&found.key_value_heads),
+        "replacements": found.replacements.iter().map(|(name, count)| json!({ "candidate": name, "count": count }))
+            .collect::<Vec<_>>(),
+        "assignments": assignments, "report": found.report, "verdicts": found.verdicts,
+        "full_attention_heads": found.full_attention_heads,
+    })
+}
