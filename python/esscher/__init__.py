@@ -106,15 +106,15 @@ from esscher.tasks import (
 from esscher.weights import WeightMoments, opposite_pair, shrinkage, weight_moments
 
 if TYPE_CHECKING:
-    from esscher import zoo
+    from esscher import audit, zoo
 
 __version__ = VERSION
 
 
 def __getattr__(name: str) -> Any:
     """Modules that are imported when they are first asked for, since a small build may not have them."""
-    if name == "zoo":
-        return importlib.import_module("esscher.zoo")
+    if name in ("audit", "zoo"):
+        return importlib.import_module(f"esscher.{name}")
     raise AttributeError(f"module 'esscher' has no attribute {name!r}")
 
 
@@ -178,6 +178,7 @@ __all__ = [
     "Training",
     "TrainingHorizon",
     "WeightMoments",
+    "audit",
     "authors_experiment",
     "catalogue",
     "concentration",

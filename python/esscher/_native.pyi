@@ -15,6 +15,7 @@ __all__ = [
     "VERSION",
     "Affine",
     "Attention",
+    "AuditCache",
     "Block",
     "Cube",
     "Custom",
@@ -44,6 +45,11 @@ __all__ = [
     "ZooMechanism",
     "ZooPass",
     "ZooStream",
+    "audit_calibrate",
+    "audit_model",
+    "audit_models",
+    "audit_replace",
+    "audit_state_tokens",
     "authors_experiment",
     "baseline_risks",
     "catalogue",
@@ -714,3 +720,56 @@ def zoo_catalogue() -> list[dict[str, Any]]: ...
 def zoo_simulate(
     transition: ArrayLike, input: ArrayLike, readout: ArrayLike, feedthrough: ArrayLike, inputs: ArrayLike
 ) -> _Array: ...
+
+_Singles = NDArray[np.float32]
+# First tokens, share that makes a value light, most light tokens, window.
+_AuditFrame = tuple[int, float, int, int]
+# Mean tilt, covariance of tilts, median norm of values.
+_AuditReaders = tuple[ArrayLike, ArrayLike, float]
+
+@final
+class AuditCache:
+    def __new__(
+        cls, candidate: str, dimension: int, readers: _AuditReaders, *, scale: float | None, frame: _AuditFrame
+    ) -> AuditCache: ...
+    def absorb(self, key: ArrayLike, value: ArrayLike) -> None: ...
+    def read(self, query: ArrayLike) -> _Singles: ...
+    @property
+    def tokens_seen(self) -> int: ...
+    @property
+    def bytes(self) -> int: ...
+    def copy(self) -> AuditCache: ...
+
+def audit_models() -> list[tuple[str, str, list[tuple[str, str]]]]: ...
+def audit_model(
+    model: str,
+    *,
+    text: str | None,
+    test: str | None,
+    lengths: Sequence[int],
+    tolerance: float,
+    criterion: str,
+    candidates: list[str],
+    texts: int | None,
+    heads_only: bool,
+    out: Path,
+    seed: int | None,
+    told: Callable[[str], object] | None,
+    progress: _Report,
+) -> dict[str, Any]: ...
+def audit_replace(
+    queries: ArrayLike,
+    keys: ArrayLike,
+    values: ArrayLike,
+    candidate: str,
+    *,
+    scale: float | None,
+    order: str,
+    running: str,
+    frame: _AuditFrame,
+    readers: _AuditReaders | None,
+) -> _Singles: ...
+def audit_calibrate(
+    queries: ArrayLike, values: ArrayLike, *, scale: float | None
+) -> tuple[_Singles, _Singles, float]: ...
+def audit_state_tokens(candidate: str, dimension: int, frame: _AuditFrame) -> float: ...

@@ -272,8 +272,8 @@ def instruction_sets() -> list[str]:
     return _native.instruction_sets()
 
 
-def catalogue(group: Literal["measures", "mechanisms", "experiments", "claims"] | None = None) -> Results:
-    """What there is: families of measures, kinds of experiment, claims of the paper.
+def catalogue(group: Literal["measures", "mechanisms", "experiments", "claims", "models"] | None = None) -> Results:
+    """What there is: families of measures, kinds of experiment, claims of the paper, checkpoints.
 
     >>> import esscher as es
     >>> "gaussian" in es.catalogue("measures")["name"]

@@ -1,4 +1,4 @@
-"""docs/api.toml is complete against core and zoo; every capability of it, and the catalogue, answers from Python."""
+"""docs/api.toml is complete against core, zoo and audit; every capability of it, and the catalogue, answers from Python."""
 
 import re
 from pathlib import Path
@@ -15,6 +15,7 @@ API = tomllib.loads((ROOT / "docs" / "api.toml").read_text())
 CRATES = ROOT / "crates"
 CORE = "esscher-core/src"
 ZOO = "esscher-zoo/src"
+AUDIT = "esscher-audit/src"
 MODULES = {
     "measure": f"{CORE}/measure/mod.rs",
     "measure::laws": f"{CORE}/measure/laws.rs",
@@ -31,6 +32,14 @@ MODULES = {
     "zoo::diagnostics": f"{ZOO}/diagnostics/mod.rs",
     "zoo::dynamical_system": f"{ZOO}/dynamical_system/mod.rs",
     "zoo::mechanism": f"{ZOO}/mechanism.rs",
+    "audit::answer": f"{AUDIT}/answer.rs",
+    "audit::assignment": f"{AUDIT}/assignment.rs",
+    "audit::candidate": f"{AUDIT}/candidate.rs",
+    "audit::eviction": f"{AUDIT}/eviction/mod.rs",
+    "audit::head": f"{AUDIT}/head.rs",
+    "audit::portrait": f"{AUDIT}/portrait.rs",
+    "audit::replacement": f"{AUDIT}/replacement/mod.rs",
+    "audit::verdict": f"{AUDIT}/verdict.rs",
 }
 
 
@@ -60,9 +69,17 @@ def test_every_public_module_of_the_zoo_is_accounted_for():
     """A module is in the catalogue, where Python finds its mechanism, or its items are listed, or it is Rust's own."""
     public = set(re.findall(r"^pub mod (\w+);", (CRATES / ZOO / "lib.rs").read_text(), re.M))
     catalogued = set(re.findall(r"\bcrate::(\w+)", (CRATES / ZOO / "catalogue.rs").read_text()))
-    listed = {module.removeprefix("zoo::") for module in (*MODULES, *API["only_rust_modules"])}
-    assert not public - catalogued - listed
-    assert not {module.removeprefix("zoo::") for module in API["only_rust_modules"]} - public
+    only_rust = {module.removeprefix("zoo::") for module in API["only_rust_modules"] if module.startswith("zoo::")}
+    assert not public - catalogued - only_rust - {module.removeprefix("zoo::") for module in MODULES}
+    assert not only_rust - public
+
+
+def test_every_public_module_of_the_audit_is_accounted_for():
+    """Its items are listed, or it is Rust's own: what an audit from Python goes through."""
+    public = {f"audit::{name}" for name in re.findall(r"^pub mod (\w+);", (CRATES / AUDIT / "lib.rs").read_text(), re.M)}
+    only_rust = {module for module in API["only_rust_modules"] if module.startswith("audit::")}
+    assert not public - only_rust - set(MODULES)
+    assert not only_rust - public
 
 
 @pytest.mark.parametrize("capability", API["capability"], ids=lambda capability: capability["name"])

@@ -77,6 +77,74 @@ impl<'py> Reals<'py> {
     }
 }
 
+/// A C-contiguous array of single precision: the caller's own memory where possible, a converted copy otherwise.
+#[cfg(feature = "audit")]
+pub(crate) struct Singles<'py> {
+    what: &'static str,
+    array: PyReadonlyArrayDyn<'py, f32>,
+}
+
+#[cfg(feature = "audit")]
+impl<'py> Singles<'py> {
+    /// Reads what [`Reals::read`] does; every entry must be finite in single precision.
+    pub(crate) fn read(what: &'static str, value: &Bound<'py, PyAny>) -> PyResult<Self> {
+        let array = if value.is_exact_instance_of::<PyUntypedArray>()
+            && let Ok(array) = value.cast::<PyArrayDyn<f32>>()
+            && is_plain(array)
+        {
+            readonly(what, array)?
+        } else {
+            let array = converted(what, value, Precision::Single)?;
+            readonly(what, array.cast::<PyArrayDyn<f32>>()?)?
+        };
+        let read = Singles { what, array };
+        match read.entries().iter().position(|entry| !entry.is_finite()) {
+            None => Ok(read),
+            Some(index) => Err(PyValueError::new_err(format!(
+                "{what}{} is {}: expected a finite number of single precision",
+                place(read.shape(), index),
+                read.entries()[index]
+            ))),
+        }
+    }
+
+    pub(crate) fn shape(&self) -> &[usize] {
+        self.array.shape()
+    }
+
+    /// All entries, the last index running fastest.
+    pub(crate) fn entries(&self) -> &[f32] {
+        // `read` made sure that the array is contiguous.
+        self.array.as_slice().unwrap_or_default()
+    }
+
+    /// Refuses an array of another shape.
+    pub(crate) fn expect_shape(&self, expected: &[usize]) -> PyResult<()> {
+        if self.shape() == expected {
+            return Ok(());
+        }
+        Err(self.shape_error(&format!("shape {}", shape_text(expected))))
+    }
+
+    pub(crate) fn shape_error(&self, expected: &str) -> PyErr {
+        let found = shape_text(self.shape());
+        PyValueError::new_err(format!("{}: expected {expected}, found shape {found}", self.what))
+    }
+}
+
+/// The place of an entry as Python writes it: `[2, 0]`.
+#[cfg(feature = "audit")]
+fn place(shape: &[usize], index: usize) -> String {
+    let mut rest = index;
+    let mut places: Vec<String> = Vec::new();
+    for size in shape.iter().rev() {
+        places.push((rest % size).to_string());
+        rest /= size;
+    }
+    places.reverse();
+    if places.is_empty() { String::new() } else { format!("[{}]", places.join(", ")) }
+}
+
 /// A shape as Python prints it.
 pub(crate) fn shape_text(shape: &[usize]) -> String {
     match shape {
@@ -93,7 +161,10 @@ fn is_plain<T: Element>(array: &Bound<'_, PyArrayDyn<T>>) -> bool {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Precision {
     Double,
+    #[cfg(feature = "audit")]
+    Single,
     /// Single precision stays what it is.
+    #[cfg(feature = "zoo")]
     AsGiven,
 }
 
@@ -109,10 +180,10 @@ pub(crate) fn in_its_precision<'py>(what: &str, value: &Bound<'py, PyAny>) -> Py
     converted(what, value, Precision::AsGiven)
 }
 
-fn readonly<'py>(
+fn readonly<'py, T: Element>(
     what: &'static str,
-    array: &Bound<'py, PyArrayDyn<f64>>,
-) -> PyResult<PyReadonlyArrayDyn<'py, f64>> {
+    array: &Bound<'py, PyArrayDyn<T>>,
+) -> PyResult<PyReadonlyArrayDyn<'py, T>> {
     array.try_readonly().map_err(|error| PyValueError::new_err(format!("{what}: {error}")))
 }
 
@@ -151,9 +222,15 @@ fn converted<'py>(
         let message = format!("{what}: some entries are masked: fill them or leave them out");
         return Err(PyValueError::new_err(message));
     }
-    let single = precision == Precision::AsGiven
-        && kind == "f"
-        && array.getattr("dtype")?.getattr("itemsize")?.extract::<usize>()? == 4;
+    let single = match precision {
+        Precision::Double => false,
+        #[cfg(feature = "audit")]
+        Precision::Single => true,
+        #[cfg(feature = "zoo")]
+        Precision::AsGiven => {
+            kind == "f" && array.getattr("dtype")?.getattr("itemsize")?.extract::<usize>()? == 4
+        }
+    };
     let kind = if single { "float32" } else { "float64" };
     numpy.call_method1("require", (array, kind, ["C_CONTIGUOUS", "ALIGNED"])).map_err(|error| {
         if error.is_instance_of::<PyMemoryError>(py) {

@@ -28,6 +28,13 @@ impl<T> OrRaise<T> for esscher_zoo::Result<T> {
     }
 }
 
+#[cfg(feature = "audit")]
+impl<T> OrRaise<T> for Result<T, esscher_audit::Error> {
+    fn or_raise(self) -> PyResult<T> {
+        self.map_err(|error| PyValueError::new_err(error.to_string()))
+    }
+}
+
 impl<T> OrRaise<T> for Result<T, conduct::Error> {
     fn or_raise(self) -> PyResult<T> {
         self.map_err(|error| run_exception(&error))

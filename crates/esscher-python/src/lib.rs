@@ -13,6 +13,8 @@
 )]
 
 mod arrays;
+#[cfg(feature = "audit")]
+mod audit;
 mod failure;
 mod heads;
 mod layers;
@@ -46,6 +48,11 @@ mod _native {
     #[pymodule_export]
     const VERSION: &str = env!("CARGO_PKG_VERSION");
 
+    #[cfg(feature = "audit")]
+    #[pymodule_export]
+    use super::audit::{
+        PyStreamingCache, audit_calibrate, audit_model, audit_models, audit_replace, audit_state_tokens,
+    };
     #[pymodule_export]
     use super::heads::{PyAttention, PyGradient, PyHeads, PyLinearAttention, PySoftmaxAttention};
     #[pymodule_export]
@@ -82,5 +89,4 @@ mod _native {
     #[cfg(feature = "zoo")]
     #[pymodule_export]
     use super::zoo::{PyMechanism, PyPass, PyStream, zoo_array, zoo_catalogue, zoo_simulate};
-    // The audit will stand here, behind its cargo feature.
 }

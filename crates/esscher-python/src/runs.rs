@@ -298,7 +298,7 @@ impl Wanted {
     }
 }
 
-fn settings(seed: Option<u64>, instruction_set: Option<&str>) -> PyResult<Settings> {
+pub(crate) fn settings(seed: Option<u64>, instruction_set: Option<&str>) -> PyResult<Settings> {
     let instruction_set = match instruction_set {
         Some(name) => InstructionSet::named(name)
             .map_err(|error| PyValueError::new_err(format!("instruction_set: {error}")))?,
@@ -308,7 +308,7 @@ fn settings(seed: Option<u64>, instruction_set: Option<&str>) -> PyResult<Settin
 }
 
 /// What this module is; `door` says through which it was entered.
-fn origin(door: &str) -> Origin {
+pub(crate) fn origin(door: &str) -> Origin {
     let commit = env!("ESSCHER_COMMIT");
     Origin {
         program: format!("esscher ({door})"),
@@ -318,7 +318,7 @@ fn origin(door: &str) -> Origin {
 }
 
 /// A run's watcher that reports to a watch the part done, scaled into a larger piece of work.
-struct Watching<'a> {
+pub(crate) struct Watching<'a> {
     watch: &'a Watch,
     account: Mutex<Account>,
     before: f64,
@@ -326,7 +326,7 @@ struct Watching<'a> {
 }
 
 impl<'a> Watching<'a> {
-    fn new(watch: &'a Watch, before: f64, share: f64) -> Self {
+    pub(crate) fn new(watch: &'a Watch, before: f64, share: f64) -> Self {
         Watching { watch, account: Mutex::default(), before, share }
     }
 

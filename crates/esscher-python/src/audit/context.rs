@@ -1,0 +1,108 @@
+//! What candidates are given beside queries, keys and values: what is kept exactly, and what is known of readers in advance.
+
+use crate::arrays::Singles;
+use crate::numbers;
+use esscher_audit::candidate::Frame;
+use esscher_audit::head::{Head, Order, Readers};
+use esscher_audit::replacement::Atoms;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+/// Heads of more numbers are refused: a covariance of this many has a million.
+pub(super) const LARGEST_HEAD: usize = 1024;
+
+/// First tokens, light ones, at most so many, and the window, as Python gives them.
+pub(super) type PyFrame<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>);
+
+/// Mean tilt, covariance of tilts and median norm of values, as Python gives them.
+pub(super) type PyReaders<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>);
+
+pub(super) fn frame((first, light, most_light, window): &PyFrame<'_>) -> PyResult<Frame> {
+    let tokens = |what, value| numbers::count(what, value, 0).map(|count| count as usize);
+    let share = numbers::real("light", light)?;
+    if !(share >= 0.0 && share.is_finite()) {
+        let message = format!("light is {share}: expected a share of the median norm of values, from 0 on");
+        return Err(PyValueError::new_err(message));
+    }
+    let atoms = Atoms {
+        first: tokens("first", first)?,
+        light: share as f32,
+        most_light: tokens("most_light", most_light)?,
+    };
+    Ok(Frame { atoms, window: tokens("window", window)? })
+}
+
+pub(super) fn readers((mean, covariance, norm): &PyReaders<'_>, dimension: usize) -> PyResult<Readers> {
+    let mean = Singles::read("mean_tilt", mean)?;
+    mean.expect_shape(&[dimension])?;
+    let covariance = Singles::read("tilt_covariance", covariance)?;
+    covariance.expect_shape(&[dimension, dimension])?;
+    let norm = numbers::real("median_value_norm", norm)?;
+    if !(norm >= 0.0 && norm.is_finite()) {
+        return Err(PyValueError::new_err(format!("median_value_norm is {norm}: expected a norm, from 0 on")));
+    }
+    Ok(Readers {
+        mean_tilt: mean.entries().to_vec(),
+        tilt_covariance: covariance.entries().to_vec(),
+        median_value_norm: norm as f32,
+    })
+}
+
+/// What scores are multiplied with: 1/√d unless given.
+pub(super) fn scale(value: Option<&Bound<'_, PyAny>>, dimension: usize) -> PyResult<f32> {
+    let Some(value) = value else { return Ok((1.0 / (dimension as f64).sqrt()) as f32) };
+    let scale = numbers::real("scale", value)?;
+    if scale > 0.0 && (scale as f32).is_finite() && scale as f32 > 0.0 {
+        return Ok(scale as f32);
+    }
+    Err(PyValueError::new_err(format!("scale is {scale}: expected a number above 0")))
+}
+
+/// Numbers per key, value and query.
+pub(super) fn dimension(what: &str, found: usize) -> PyResult<usize> {
+    if (1..=LARGEST_HEAD).contains(&found) {
+        return Ok(found);
+    }
+    Err(PyValueError::new_err(format!("{what} is {found}: expected from 1 to {LARGEST_HEAD} numbers per key")))
+}
+
+/// The query heads that share keys and values: tilts of each, heads × tokens × dimension.
+pub(super) struct Queries {
+    pub(super) heads: usize,
+    pub(super) tokens: usize,
+    pub(super) dimension: usize,
+    /// As they came in.
+    pub(super) shape: Vec<usize>,
+    tilts: Vec<f32>,
+}
+
+impl Queries {
+    /// Reads (tokens, d) or (heads, tokens, d).
+    pub(super) fn read(value: &Bound<'_, PyAny>, scaled_by: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
+        let queries = Singles::read("queries", value)?;
+        let (heads, tokens, width) = match *queries.shape() {
+            [tokens, width] => (1, tokens, width),
+            [heads, tokens, width] => (heads, tokens, width),
+            _ => return Err(queries.shape_error("(tokens, d) or (heads, tokens, d)")),
+        };
+        let dimension = dimension("the last axis of queries", width)?;
+        if heads == 0 || tokens == 0 {
+            return Err(queries.shape_error("at least one head and one token"));
+        }
+        let scale = scale(scaled_by, dimension)?;
+        let tilts: Vec<f32> = queries.entries().iter().map(|entry| entry * scale).collect();
+        if tilts.iter().any(|tilt| !tilt.is_finite()) {
+            let message = format!("scale is {scale}: some queries times it are too large for single precision");
+            return Err(PyValueError::new_err(message));
+        }
+        Ok(Queries { heads, tokens, dimension, shape: queries.shape().to_vec(), tilts })
+    }
+
+    /// The heads, which share these keys and values.
+    pub(super) fn heads<'a>(&'a self, order: Order, keys: &'a [f32], values: &'a [f32]) -> Vec<Head<'a>> {
+        self.tilts
+            .chunks_exact(self.tokens * self.dimension)
+            .map(|tilts| Head { order, dimension: self.dimension, tilts, keys, values })
+            .collect()
+    }
+}

