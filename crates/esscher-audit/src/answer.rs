@@ -2,6 +2,7 @@
 
 use crate::assignment::Running;
 use crate::candidate::{Candidate, Frame};
+use crate::eviction::Eviction;
 use crate::head::{Head, Readers};
 use crate::model::{ExactAttention, LayerAttention, LayerInput, Shape};
 use crate::{Error, eviction, replacement};
@@ -27,14 +28,13 @@ pub fn answers(
                 Running::Offline => {
                     Ok(group.iter().map(|head| replacement::offline::outputs(&replacement, head)).collect())
                 }
-                Running::Streaming => {
-                    let outputs = replacement::streaming::outputs(&replacement, group, readers);
-                    let head = (outputs.len() / group.len().max(1)).max(1);
-                    Ok(outputs.chunks_exact(head).map(<[f32]>::to_vec).collect())
-                }
+                Running::Streaming => Ok(replacement::streaming::outputs(&replacement, group, readers)),
             }
         }
-        Candidate::Kept { policy, budget } => Ok(eviction::outputs(policy, frame, budget, group, readers)),
+        Candidate::Kept { policy, budget } => {
+            let eviction = Eviction::beside(policy, &frame.atoms, frame.window, budget);
+            Ok(eviction::outputs(&eviction, group, readers))
+        }
     }
 }
 
