@@ -1,12 +1,14 @@
 //! `esscher audit`: the heads of a checkpoint, the model with replaced heads, and one screen on both.
 
 use super::origin;
-use crate::arguments::Common;
+use crate::arguments::{AskedCriterion, Common};
 use crate::ending::{Ending, Trouble};
 use crate::output::{say, tell};
 use crate::progress::Progress;
 use esscher_experiments::Planned;
-use esscher_experiments::conduct::{self, AssignmentFound, Audit, AuditFound, AuditRequest, Counts, Estimated};
+use esscher_experiments::conduct::{
+    self, AssignmentFound, Audit, AuditFound, AuditRequest, Counts, Criterion, Estimated,
+};
 use esscher_lab::{RunFolder, Share};
 use serde_json::{Value, json};
 use std::time::Instant;
@@ -43,6 +45,15 @@ pub(super) fn audit(common: &Common, request: &AuditRequest) -> Result<Ending, T
         say(format_args!("\n{:.0} s; report: {}", began.elapsed().as_secs_f64(), found.report.display()))?;
     }
     Ok(Ending::Done)
+}
+
+impl From<AskedCriterion> for Criterion {
+    fn from(asked: AskedCriterion) -> Self {
+        match asked {
+            AskedCriterion::Output => Criterion::Output,
+            AskedCriterion::Residual => Criterion::Residual,
+        }
+    }
 }
 
 /// One screen.
