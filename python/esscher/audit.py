@@ -7,9 +7,9 @@ may know in advance, and :func:`state_tokens` what it takes.
 
 A candidate keeps the first tokens, those with light values and a window of the last ones, and says what stands for the
 *middle* between them: ``"dropped"``, ``"mean"``, ``"gaussian"``, ``"tilted-gaussian"``, ``"reduced-gaussian/RANK"``,
-``"tilted-means/COUNT"``, ``"tilted-gaussians/COUNT"``, with ``"top-N+"`` before any of them for N exact tokens more; or an
-eviction with its budget of tokens, ``"sink-window/N"``, ``"observed-attention/N"``, ``"expected-attention/N"``,
-``"cluster-means/N"``; or ``"exact"``.
+``"tilted-means/COUNT"``, ``"tilted-gaussians/COUNT"``, with ``"top-N+"`` before any of them for N exact tokens more; or
+an eviction with its budget of tokens, ``"sink-window/N"``, ``"observed-attention/N"``, ``"expected-attention/N"``,
+``"cluster-means/N"``; or ``"exact"``. docs/audit.md says more.
 
 >>> import numpy as np
 >>> from esscher import audit
@@ -79,18 +79,18 @@ class Audit:
     criterion: str
     """By which error: that of the head's "output", or of what it adds to the "residual" stream."""
     heads: Results
-    """A row per query head. ``candidate`` is the cheapest that is accepted, if one is; ``error`` with the interval from
-    ``low`` to ``high`` is that candidate's, or that of the best one. ``score_variance`` is s² and ``prompt_length_asked``
+    """A row per query head. ``candidate`` is the cheapest that is accepted, if any; ``error`` with the one-sided bounds
+    ``low`` and ``high`` is that candidate's, or that of the best one. ``score_variance`` is s², ``prompt_length_asked``
     e^{s²}, the prompt length that the theory asks for; ``effective_tokens`` is 1/Σp², ``half_token_noise`` how far the
     output moves when half of the tokens are seen; the sink is the token that draws most weight."""
     key_value_heads: Results
     """A row per key-value head, whose readers must all accept: only these free memory."""
     errors: Results
-    """A row per query head, candidate and way of running: mean error over texts with its interval."""
+    """A row per query head, candidate and way of running: mean error over texts with its bounds."""
     assignments: Results
-    """A row per way to replace heads, the first with none: what the model's loss becomes (``log_loss``; for encoders the
-    distance of embeddings), its paired ``difference`` to exact attention with ``standard_error``, the share of the
-    cache that is left, of needles that are found. Empty for an audit of heads only."""
+    """A row per way to replace heads, the first with none: the model's ``log_loss`` (for encoders the distance of
+    embeddings), its paired ``difference`` to exact attention with ``standard_error``, the share of the cache that is
+    left, and of needles that are found (``retrieval``). Empty for an audit of heads only."""
     full_attention_heads: NDArray[np.float64]
     """Layers × key-value heads: a head keeps full attention where the number is at least one half."""
     report: Path
@@ -151,9 +151,10 @@ class Audit:
 
     def _summary(self) -> list[str]:
         layers, heads, key_value_heads = self.sizes
+        manner = f"{self.running}, tolerance {self.tolerance:g} ({self.criterion})"
         return [
             f"{self.model}: {layers} layers of {heads} query and {key_value_heads} key-value heads",
-            f"{self.texts} texts of {self.length} tokens, {self.running}, tolerance {self.tolerance:g} ({self.criterion})",
+            f"{self.texts} texts of {self.length} tokens, {manner}",
             f"heads: {_counted(self.heads)}",
             f"key-value heads: {_counted(self.key_value_heads)}",
         ]
@@ -272,19 +273,19 @@ def replace(
     most_light: int = 16,
     readers: Readers | None = None,
 ) -> _Singles:
-    """The outputs of a head on a whole text, with a candidate in place of attention; float32, in the shape of the queries.
+    """The outputs of a head on a whole text with a candidate in place of attention: float32, shaped like the queries.
 
     ``queries`` are (tokens, d), or (heads, tokens, d) for the heads that share the keys and values (tokens, d);
     positions are applied to queries and keys. Scores are scale · ⟨query, key⟩, with 1/√d unless given. In ``order``
     "causal" a token sees itself and those before it, in "whole" all.
 
-    Kept exactly are the ``first`` tokens, at most ``most_light`` whose value is shorter than ``light`` times the median,
+    Kept exactly are the ``first`` tokens, at most ``most_light`` whose value is shorter than ``light`` of the median,
     and the last ``window`` (64, or 0 where every token sees all), up to 32 more since tokens leave it in blocks.
 
-    ``running`` "offline" is the best that the candidate can do: it knows the readers of each head on this very text, and
-    finds clusters again and again in the whole middle. "streaming" is what would be deployed: constant memory, and what
-    it knows in advance are ``readers`` of a calibration text, shared by the heads; without any, those of this text.
-    Evictions are always streaming.
+    ``running`` "offline" is the best that the candidate can do: it knows the readers of each head on this text itself,
+    and finds clusters again and again in the whole middle. "streaming" is what would be deployed: constant memory, and
+    what it knows in advance are ``readers`` of a calibration text, shared by the heads; without any, those of this text.
+    Evictions are always streaming. Offline, ``readers`` matter to evictions only.
 
     >>> import numpy as np
     >>> from esscher import audit
@@ -376,7 +377,7 @@ class StreamingCache:
         self._native.absorb(key, value)
 
     def read(self, query: ArrayLike) -> _Singles:
-        """The output for a query (d,), or for several (queries, d), over all that was taken in; zeros if nothing was."""
+        """The output for a query (d,), or for several (queries, d), over all that was taken in; zeros if nothing."""
         return self._native.read(query)
 
     def copy(self) -> StreamingCache:
@@ -480,7 +481,8 @@ def _lengths(lengths: int | Sequence[int] | None) -> Sequence[int]:
         return []
     if isinstance(lengths, int | float | np.integer):
         return [lengths]
-    return _some("lengths", lengths)
+    _check_some("lengths", lengths)
+    return lengths
 
 
 def _candidates(candidates: str | Sequence[str] | None) -> list[str]:
@@ -490,10 +492,11 @@ def _candidates(candidates: str | Sequence[str] | None) -> list[str]:
         return [candidates]
     if not hasattr(candidates, "__iter__"):
         raise TypeError(f"candidates: expected a list of names, found an object of type {type(candidates).__name__}")
-    return _some("candidates", [_word("candidates", candidate) for candidate in candidates])
+    names = [_word("candidates", candidate) for candidate in candidates]
+    _check_some("candidates", names)
+    return names
 
 
-def _some(what: str, several: Any) -> Any:
+def _check_some(what: str, several: Sequence[Any]) -> None:
     if hasattr(several, "__len__") and len(several) == 0:
         raise ValueError(f"{what} is empty: leave it out for the usual ones")
-    return several

@@ -38,7 +38,9 @@ impl PyStreamingCache {
         let replacement = match candidate.parse().or_raise()? {
             Candidate::Exact => frame.replacement(0, Middle::Exact),
             Candidate::Measure { top, middle } => frame.replacement(top, middle),
-            Candidate::Kept { policy, budget } => of_eviction(&Eviction::beside(policy, &frame.atoms, frame.window, budget))?,
+            Candidate::Kept { policy, budget } => {
+                of_eviction(&Eviction::beside(policy, &frame.atoms, frame.window, budget))?
+            }
         };
         let readers = self::readers(&readers, dimension)?;
         let cache = StreamingCache::new(&replacement, &readers, dimension);
@@ -52,17 +54,15 @@ impl PyStreamingCache {
         value.expect_shape(key.shape())?;
         let (d, keys, values, cache) = (self.dimension, key.entries(), value.entries(), &mut self.cache);
         threads::detached(py, || {
-            keys.chunks_exact(d).zip(values.chunks_exact(d)).for_each(|(key, value)| cache.absorb(key, value));
+            keys.chunks_exact(d)
+                .zip(values.chunks_exact(d))
+                .for_each(|(key, value)| cache.absorb(key, value));
         });
         Ok(())
     }
 
     /// The outputs for one query (d,) or several (queries, d), over all that was absorbed.
-    fn read<'py>(
-        &self,
-        py: Python<'py>,
-        query: &Bound<'py, PyAny>,
-    ) -> PyResult<Bound<'py, PyArrayDyn<f32>>> {
+    fn read<'py>(&self, py: Python<'py>, query: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyArrayDyn<f32>>> {
         let query = Singles::read("query", query)?;
         self.check_rows(&query, "(d,) or (queries, d)")?;
         let tilts: Vec<f32> = query.entries().iter().map(|entry| entry * self.scale).collect();

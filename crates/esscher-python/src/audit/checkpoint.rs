@@ -81,7 +81,9 @@ pub(crate) fn audit_model<'py>(
             Ok(answer)
         }
         // Asked to stop, the call has raised already.
-        None => Err(PyRuntimeError::new_err("stopped before it was finished; the same call goes on from here")),
+        None => {
+            Err(PyRuntimeError::new_err("stopped before it was finished; the same call goes on from here"))
+        }
     }
 }
 

@@ -39,7 +39,9 @@ pub(super) fn readers((mean, covariance, norm): &PyReaders<'_>, dimension: usize
     covariance.expect_shape(&[dimension, dimension])?;
     let norm = numbers::real("median_value_norm", norm)?;
     if !(norm >= 0.0 && norm.is_finite()) {
-        return Err(PyValueError::new_err(format!("median_value_norm is {norm}: expected a norm, from 0 on")));
+        return Err(PyValueError::new_err(format!(
+            "median_value_norm is {norm}: expected a norm, from 0 on"
+        )));
     }
     Ok(Readers {
         mean_tilt: mean.entries().to_vec(),
@@ -63,7 +65,9 @@ pub(super) fn dimension(what: &str, found: usize) -> PyResult<usize> {
     if (1..=LARGEST_HEAD).contains(&found) {
         return Ok(found);
     }
-    Err(PyValueError::new_err(format!("{what} is {found}: expected from 1 to {LARGEST_HEAD} numbers per key")))
+    Err(PyValueError::new_err(format!(
+        "{what} is {found}: expected from 1 to {LARGEST_HEAD} numbers per key"
+    )))
 }
 
 /// The query heads that share keys and values: tilts of each, heads × tokens × dimension.
@@ -92,7 +96,8 @@ impl Queries {
         let scale = scale(scaled_by, dimension)?;
         let tilts: Vec<f32> = queries.entries().iter().map(|entry| entry * scale).collect();
         if tilts.iter().any(|tilt| !tilt.is_finite()) {
-            let message = format!("scale is {scale}: some queries times it are too large for single precision");
+            let message =
+                format!("scale is {scale}: some queries times it are too large for single precision");
             return Err(PyValueError::new_err(message));
         }
         Ok(Queries { heads, tokens, dimension, shape: queries.shape().to_vec(), tilts })

@@ -37,7 +37,9 @@ pub(crate) fn audit_replace<'py>(
     let frame = self::frame(&frame)?;
     if order == Order::Whole && frame.window > 0 {
         let window = frame.window;
-        let message = format!("window is {window}: expected 0 where every token sees all, since there are no last ones");
+        let message = format!(
+            "window is {window}: expected 0 where every token sees all, since there are no last ones"
+        );
         return Err(PyValueError::new_err(message));
     }
     let queries = Queries::read(queries, scale)?;
