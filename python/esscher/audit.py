@@ -284,7 +284,7 @@ def replace(
 
     ``running`` "offline" is the best that the candidate can do: it knows the readers of each head on this text itself,
     and finds clusters again and again in the whole middle. "streaming" is what would be deployed: constant memory, and
-    what it knows in advance are ``readers`` of a calibration text, shared by the heads; without any, those of this text.
+    what it knows in advance are ``readers`` of a calibration text, shared by the heads; without any, this text's own.
     Evictions are always streaming. Offline, ``readers`` matter to evictions only.
 
     >>> import numpy as np
