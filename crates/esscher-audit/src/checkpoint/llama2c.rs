@@ -145,7 +145,8 @@ impl<'a> Numbers<'a> {
 }
 
 fn read_weights(header: &Header, bytes: &[u8]) -> Result<LlamaWeights, Error> {
-    let Header { width, hidden, layers, heads, key_value_heads, vocabulary, own_unembedding, context } = *header;
+    let Header { width, hidden, layers, heads, key_value_heads, vocabulary, own_unembedding, context } =
+        *header;
     let head_dimension = width / heads;
     let key_value_width = key_value_heads * head_dimension;
     let mut numbers = Numbers { rest: bytes };
@@ -163,8 +164,7 @@ fn read_weights(header: &Header, bytes: &[u8]) -> Result<LlamaWeights, Error> {
     let final_norm = vector("rms_final_weight", Storage::F32, numbers.take(width))?;
     // Cosines and sines of the positions, which everybody computes anew.
     numbers.take(context * head_dimension);
-    let unembedding =
-        if own_unembedding { Some(numbers.matrix("wcls", vocabulary, width)?) } else { None };
+    let unembedding = if own_unembedding { Some(numbers.matrix("wcls", vocabulary, width)?) } else { None };
     let mut layer = || {
         Some(LlamaLayer {
             attention_norm: attention_norm.next()?,

@@ -6,8 +6,7 @@ use esscher_audit::checkpoint::{
 use esscher_audit::weights::{Matrix, Storage};
 use esscher_core::numerics::Stream;
 
-pub const STORAGES: [Storage; 5] =
-    [Storage::F32, Storage::F16, Storage::Bf16, Storage::Q8_0, Storage::Q4_1];
+pub const STORAGES: [Storage; 5] = [Storage::F32, Storage::F16, Storage::Bf16, Storage::Q8_0, Storage::Q4_1];
 
 /// Normal numbers of a seed.
 pub fn numbers(seed: u64, count: usize, scale: f32) -> Vec<f32> {
@@ -64,7 +63,9 @@ pub fn decoded(matrix: &Matrix) -> Vec<Vec<f32>> {
         }
     };
     let columns = matrix.columns();
-    (0..matrix.rows()).map(|row| (0..columns).map(|column| number(row * columns + column)).collect()).collect()
+    (0..matrix.rows())
+        .map(|row| (0..columns).map(|column| number(row * columns + column)).collect())
+        .collect()
 }
 
 /// A decoder of 3 layers with 4 query heads on 2 key-value heads.
@@ -102,7 +103,8 @@ pub fn bert() -> BertWeights {
         matrix: matrix(seed, Storage::F32, rows, columns),
         bias: numbers(seed + 100, rows, 0.1),
     };
-    let norm = |seed: u64| LayerNorm { gain: numbers(seed, width, 1.0), bias: numbers(seed + 100, width, 0.1) };
+    let norm =
+        |seed: u64| LayerNorm { gain: numbers(seed, width, 1.0), bias: numbers(seed + 100, width, 0.1) };
     let layer = |seed: u64| BertLayer {
         query: affine(seed, width, width),
         key: affine(seed + 1, width, width),
