@@ -15,7 +15,7 @@ use super::tokens::{Tokens, add_rows_times, add_transposed_times, dot};
 #[derive(Debug, Clone)]
 pub(crate) struct Moments {
     dimension: usize,
-    /// Rows in which covariances of keys are known; none for means, all d (the identity) if `None` is given at each call.
+    /// Number of coordinates in which covariances are known; 0 for means.
     rank: usize,
     /// Largest θ₀·k so far: masses are relative to it, so that nothing overflows.
     largest: f64,
@@ -113,7 +113,7 @@ impl Moments {
             widen(&mut self.lowest_key, &mut self.highest_key, &coordinates);
             widen(&mut self.lowest_value, &mut self.highest_value, &tokens.values);
         }
-        if !(share > 0.0) {
+        if share.is_nan() || share <= 0.0 {
             return;
         }
         let block_key = weighted_mean(&tokens.keys, &weights, mass, d);
@@ -211,7 +211,7 @@ impl Moments {
 
 /// log of the largest E e^X over laws of mean 0, variance s² and X ≤ b.
 pub(crate) fn two_point_log_mean(variance: f64, bound: f64) -> f64 {
-    if !(bound > 0.0) {
+    if bound.is_nan() || bound <= 0.0 {
         return 0.0;
     }
     let ratio = variance / (bound * bound);
