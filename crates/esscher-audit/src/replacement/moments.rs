@@ -7,7 +7,8 @@
 //! The state keeps the smallest box that holds the keys and the one that holds the values. X = e·(k − m_k) has mean 0,
 //! variance s² = e'C_kk e and is at most b (from the box), so E_p e^X is at most that of the law on two points with these
 //! three numbers (Bennett 1962, key `bennett1962`): (b² e^{−s²/b} + s² e^b)/(b² + s²). Z(θ) is capped there, and o(θ) is
-//! clamped into the box of the values: the truth lies within both, so that the guard never adds error.
+//! clamped into the box of the values. The true log-mass is below the cap and the true output in the box, so that the guard
+//! brings neither farther from the truth (with fewer directions: the log-mass at the tilt as seen in them).
 
 use super::tokens::{Tokens, add_rows_times, add_transposed_times, dot};
 
