@@ -77,9 +77,12 @@ impl Header {
     }
 }
 
-/// Whether the bytes may be a llama2.c file: its sizes make sense and fit what is there.
+/// Whether the bytes begin like a llama2.c file: sizes that make sense and of which none exceeds a million.
 pub(super) fn plausible(bytes: &[u8]) -> bool {
-    Header::read(bytes).is_ok_and(|header| header.length().is_some_and(|length| length <= bytes.len()))
+    Header::read(bytes).is_ok_and(|header| {
+        let Header { width, hidden, layers, vocabulary, context, .. } = header;
+        [width, hidden, layers, vocabulary, context].iter().all(|size| *size <= 1 << 20)
+    })
 }
 
 /// Reads the weights, and the tokenizer if one follows.

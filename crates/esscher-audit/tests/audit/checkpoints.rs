@@ -196,6 +196,15 @@ fn llama2c_tensors_come_in_the_order_of_their_export() {
 }
 
 #[test]
+fn files_that_are_cut_short_or_of_no_known_format_say_so() {
+    let bytes = tiny::llama2c(5);
+    refused(&bytes[..1000], &format!("announces {} bytes, the file has 1000", bytes.len()));
+    refused(&[bytes, vec![0; 3]].concat(), "the tokenizer in tiny: the vocabulary has 0 tokens");
+    refused(b"", "a file of 0 bytes of unknown format");
+    refused(b"It was the best of times, it was the worst of times", "of unknown format");
+}
+
+#[test]
 fn safetensors_of_llama_are_read_with_tied_or_separate_embeddings() {
     let (mut tensors, config) = tiny::llama_tensors();
     let weights = llama(&tiny::safetensors(&tensors, None), Some(&config));
