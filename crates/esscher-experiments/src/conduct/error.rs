@@ -52,6 +52,11 @@ pub enum Error {
     #[error(transparent)]
     Model(#[from] crate::models::ModelError),
 
+    /// A checkpoint that cannot be read, or a request that does not fit it.
+    #[cfg(feature = "audit")]
+    #[error(transparent)]
+    Audit(#[from] esscher_audit::Error),
+
     /// A figure that could not be drawn.
     #[error(transparent)]
     Drawing(#[from] esscher_report::DrawingError),
@@ -75,6 +80,8 @@ impl Error {
             Error::Unknown { hint, .. } => Some(hint.clone()),
             #[cfg(feature = "audit")]
             Error::Model(error) => error.hint(),
+            #[cfg(feature = "audit")]
+            Error::Audit(_) => None,
             Error::NoName { .. } | Error::NoFolders | Error::Drawing(_) => None,
         }
     }
@@ -84,6 +91,8 @@ impl Error {
         match self {
             Error::Lab(error) => error.is_request(),
             Error::Drawing(_) => false,
+            #[cfg(feature = "audit")]
+            Error::Audit(_) => true,
             #[cfg(feature = "audit")]
             Error::Model(error) => error.is_request(),
             Error::NoName { .. }

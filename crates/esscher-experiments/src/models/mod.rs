@@ -9,6 +9,7 @@ mod client;
 mod error;
 mod load_once;
 mod store;
+pub mod tiny;
 
 pub use catalogue::{MODELS, NamedModel, Package, PackedFile, Part, Registry};
 pub use error::ModelError;

@@ -1,7 +1,7 @@
 //! A checkpoint: `model` by name or path, and the SHA-256 of its files, which the normal form always holds.
 
 use crate::conduct::Error;
-use crate::models::{ModelBytes, ModelFiles, ModelStore, Part};
+use crate::models::{ModelBytes, ModelFiles, ModelStore, Part, tiny};
 use esscher_lab::specification::{Mistake, Section};
 
 /// A checkpoint that a specification asks for. A named one need not be on this machine until it is loaded.
@@ -30,21 +30,9 @@ pub fn model(
 ) -> Result<ModelChoice, Mistake> {
     let proper = |given: &str| store.named(given).map_or(given, |model| model.name).to_string();
     let name = section.proper_text("model", default, proper)?;
-    let (sha256, configuration, vocabulary) = match store.named(&name) {
-        Some(model) => {
-            let sum = |part| model.sha256(part).map(str::to_string);
-            (sum(Part::Checkpoint).unwrap_or_default(), sum(Part::Configuration), sum(Part::Vocabulary))
-        }
-        None => {
-            let files = store.find_path(&name).map_err(|error| told(section, "model", &error))?;
-            (
-                files.checkpoint.sha256,
-                files.configuration.map(|file| file.sha256),
-                files.vocabulary.map(|file| file.sha256),
-            )
-        }
-    };
-    let sha256 = sum(section, "sha256", sha256, &format!("the checkpoint {name}"))?;
+    let found = ModelChoice::find(&name, store).map_err(|error| told(section, "model", &error))?;
+    let (configuration, vocabulary) = (found.configuration_sha256, found.vocabulary_sha256);
+    let sha256 = sum(section, "sha256", found.sha256, &format!("the checkpoint {name}"))?;
     let mut optional = |key, found: Option<String>, file: &str| {
         found.map(|found| sum(section, key, found, &format!("{file} of {name}"))).transpose()
     };
@@ -54,11 +42,45 @@ pub fn model(
 }
 
 impl ModelChoice {
+    /// The checkpoint of this name or path with the sums that it has; a named one is not fetched.
+    ///
+    /// # Errors
+    /// A name that no model has, a path that cannot be read.
+    pub fn find(name_or_path: &str, store: &ModelStore) -> Result<Self, Error> {
+        if name_or_path == tiny::NAME {
+            return Ok(ModelChoice {
+                name: tiny::NAME.to_string(),
+                sha256: tiny::sha256(),
+                configuration_sha256: None,
+                vocabulary_sha256: None,
+            });
+        }
+        if let Some(model) = store.named(name_or_path) {
+            let sum = |part| model.sha256(part).map(str::to_string);
+            return Ok(ModelChoice {
+                name: model.name.to_string(),
+                sha256: sum(Part::Checkpoint).unwrap_or_default(),
+                configuration_sha256: sum(Part::Configuration),
+                vocabulary_sha256: sum(Part::Vocabulary),
+            });
+        }
+        let files = store.find_path(name_or_path)?;
+        Ok(ModelChoice {
+            name: name_or_path.to_string(),
+            sha256: files.checkpoint.sha256,
+            configuration_sha256: files.configuration.map(|file| file.sha256),
+            vocabulary_sha256: files.vocabulary.map(|file| file.sha256),
+        })
+    }
+
     /// The checkpoint's bytes, fetched if need be, each file the one that was planned with.
     ///
     /// # Errors
     /// A package that cannot be had, a file that has changed since.
     pub fn load(&self, store: &ModelStore, progress: &dyn Fn(&str)) -> Result<ModelBytes, Error> {
+        if self.name == tiny::NAME {
+            return Ok(tiny::bytes());
+        }
         let mut files: ModelFiles = store.find(&self.name, progress)?;
         files.checkpoint.sha256.clone_from(&self.sha256);
         for (file, sha256) in [

@@ -196,7 +196,7 @@ impl HeadsPlan {
             }
             let one = text.get_mut(layer * shape.heads + head).ok_or_else(foreign)?;
             let value = row.optional_real("value")?.unwrap_or(f64::INFINITY);
-            let mut error = || -> Result<usize, Failure> {
+            let error = || -> Result<usize, Failure> {
                 let asked = (row.text("candidate")?.to_string(), row.text("running")?);
                 candidates.get(&asked).copied().ok_or_else(foreign)
             };
