@@ -16,7 +16,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let temperature: f64 = rest.first().map_or(Ok(1.0), |text| text.parse())?;
     let seed: u64 = rest.get(1).map_or(Ok(0), |text| text.parse())?;
     let bytes = std::fs::read(file)?;
-    let checkpoint = Checkpoint::read(&Source { name: file, weights: &bytes, config: None, tokenizer: None })?;
+    let checkpoint =
+        Checkpoint::read(&Source { name: file, weights: &bytes, config: None, tokenizer: None })?;
     let vocabulary = checkpoint.vocabulary.ok_or("the checkpoint has no vocabulary")?;
     let begin = vocabulary.begin().ok_or("the vocabulary has no token to begin with")?;
     let model = Model::new(checkpoint.weights)?;
