@@ -14,8 +14,8 @@ use rayon::prelude::*;
 /// Query tokens of a task.
 const QUERY_BLOCK: usize = 64;
 
-/// Keys that are scored together.
-const KEY_BLOCK: usize = 128;
+/// Keys that are scored together: a multiple of the 24 rows of the kernels of AVX2.
+const KEY_BLOCK: usize = 96;
 
 /// Cached tokens that one task of a decoding step reads; the same for any number of threads, so that no sum depends on it.
 const DECODE_BLOCK: usize = 1024;

@@ -36,7 +36,8 @@ impl Text {
         Text {
             shape,
             count,
-            tilts: numbers(1, queries, 1.0),
+            // θ = q/√d: scores of order one, whose rounding is that of their weights.
+            tilts: numbers(1, queries, 1.0 / (shape.head_dimension as f32).sqrt()),
             keys: numbers(2, keys, 1.0),
             values: numbers(3, keys, 1.0),
             residual: numbers(4, count * shape.width, 1.0),
