@@ -183,6 +183,9 @@ fn an_audit_leaves_a_report_verdicts_and_the_table_of_duo_attention() {
     let free = rows.iter().flatten().filter(|number| **number < 0.5).count();
     assert_eq!(free, found.key_value_heads.accepted, "the threshold one half gives the verdicts");
 
+    let configuration = fs::read_to_string(audit.folder.join("config.json")).unwrap();
+    assert!(configuration.contains("\"sink_size\": 4") && configuration.contains("\"recent_size\": 64"));
+
     let verdicts: serde_json::Value = serde_json::from_slice(&fs::read(&found.verdicts).unwrap()).unwrap();
     assert_eq!(verdicts["schema"], 1);
     assert_eq!(verdicts["key_value_heads"].as_array().unwrap().len(), 4);

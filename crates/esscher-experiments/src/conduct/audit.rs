@@ -218,6 +218,8 @@ pub fn audit<E: From<Error>>(
     let decisions = dossier.decide_groups(plan.deployed(), request.criterion, request.tolerance, &|_| true);
     let table = files::full_attention_heads(&decisions, request.tolerance);
     write_file(&found.full_attention_heads, table.as_bytes()).map_err(Error::from)?;
+    let configuration = files::configuration(&plan.questions().frame);
+    write_file(&root.join("config.json"), configuration.as_bytes()).map_err(Error::from)?;
     Ok(Audit { folder: root, found: Some(found) })
 }
 
