@@ -16,7 +16,8 @@ fn example(name: &str) -> &'static str {
 }
 
 fn read(text: &str) -> Planned {
-    Planned::read("test.toml", text, Settings::default()).unwrap_or_else(|mistake| panic!("{mistake}\n{text}"))
+    Planned::read("test.toml", text, Settings::default())
+        .unwrap_or_else(|mistake| panic!("{mistake}\n{text}"))
 }
 
 fn refused(text: &str) -> String {
@@ -38,7 +39,11 @@ fn examples_run_have_a_normal_form_and_describe_themselves() {
         assert!(planned.specification().contains("sha256 = "), "the checkpoint is known by its sum");
         let result = run(&planned);
         let sections = planned.sections(&result).unwrap();
-        assert!(sections.iter().any(|section| section.blocks.iter().any(|block| matches!(block, Block::Table(_)))));
+        assert!(
+            sections
+                .iter()
+                .any(|section| section.blocks.iter().any(|block| matches!(block, Block::Table(_))))
+        );
         let other = read(example(KINDS[usize::from(name == KINDS[0])]));
         assert!(other.sections(&result).is_err(), "a result of another kind is refused");
     }
@@ -78,7 +83,8 @@ fn several_lengths_give_curves() {
     let text = example("audit-heads").replace("lengths = [96]", "lengths = [192, 96]");
     let planned = read(&text);
     let sections = planned.sections(&run(&planned)).unwrap();
-    let figures = sections.iter().flat_map(|section| &section.blocks).filter(|block| matches!(block, Block::Figure(_)));
+    let figures =
+        sections.iter().flat_map(|section| &section.blocks).filter(|block| matches!(block, Block::Figure(_)));
     assert_eq!(figures.count(), 2);
 }
 
@@ -167,9 +173,11 @@ fn an_audit_leaves_a_report_verdicts_and_the_table_of_duo_attention() {
     assert_eq!(found.assignments[0].difference.mean, 0.0);
     assert!(found.assignments.len() > 6, "controls and equal budgets");
     let budgets = |name: &str| found.assignments.iter().any(|one| one.name.contains(name));
-    assert!(["sink-window/", "observed-attention/", "expected-attention/", "tilted-means/", "reduced-gaussian/"]
-        .into_iter()
-        .all(budgets));
+    assert!(
+        ["sink-window/", "observed-attention/", "expected-attention/", "tilted-means/", "reduced-gaussian/"]
+            .into_iter()
+            .all(budgets)
+    );
 
     let page = fs::read_to_string(&found.report).unwrap();
     let place = |text: &str| page.find(text).unwrap_or_else(|| panic!("no {text}"));
@@ -210,7 +218,8 @@ fn a_stopped_audit_goes_on_where_it_was() {
     assert!(audited(&request, 6).unwrap().found.is_none(), "stopped in the model");
     let resumed = audited(&request, usize::MAX).unwrap();
     let straight = audited(&tiny(whole.path()), usize::MAX).unwrap();
-    for name in ["heads/result.parquet", "model/result.parquet", "verdicts.json", "full_attention_heads.tsv"] {
+    for name in ["heads/result.parquet", "model/result.parquet", "verdicts.json", "full_attention_heads.tsv"]
+    {
         let bytes = |audit: &Audit| fs::read(audit.folder.join(name)).unwrap();
         assert!(bytes(&resumed) == bytes(&straight), "{name}");
     }

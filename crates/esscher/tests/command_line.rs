@@ -301,17 +301,36 @@ fn a_closed_or_full_output_is_no_panic() {
 fn an_audit_says_on_one_screen_what_was_found_and_where() {
     let folder = tempfile::tempdir().unwrap();
     let asked = [
-        "audit", "tiny-random", "--length", "96", "--texts", "3", "--tolerance", "0.3", "--candidates", "mean,tilted-gaussian",
+        "audit",
+        "tiny-random",
+        "--length",
+        "96",
+        "--texts",
+        "3",
+        "--tolerance",
+        "0.3",
+        "--candidates",
+        "mean,tilted-gaussian",
     ];
     let printed = succeed(folder.path(), &[&asked[..], &["--quiet"]].concat());
     assert!(printed.lines().count() < 40, "{printed}");
-    for said in ["2 layers of 4 query and 2 key-value heads", "of 8 accepted", "of 4 accepted", "exact attention", "report: "] {
+    for said in [
+        "2 layers of 4 query and 2 key-value heads",
+        "of 8 accepted",
+        "of 4 accepted",
+        "exact attention",
+        "report: ",
+    ] {
         assert!(printed.contains(said), "{said}: {printed}");
     }
     let found = json(folder.path(), &[&asked[..], &["--json", "--quiet"]].concat());
     assert_eq!(found["outcome"], "finished");
-    assert_eq!(found["heads"]["accepted"].as_u64().unwrap() + found["heads"]["uncertain"].as_u64().unwrap()
-        + found["heads"]["refused"].as_u64().unwrap(), 8);
+    assert_eq!(
+        found["heads"]["accepted"].as_u64().unwrap()
+            + found["heads"]["uncertain"].as_u64().unwrap()
+            + found["heads"]["refused"].as_u64().unwrap(),
+        8
+    );
     for file in ["report", "verdicts", "full_attention_heads"] {
         assert!(folder.path().join(found[file].as_str().unwrap()).exists(), "{file}");
     }
@@ -320,7 +339,11 @@ fn an_audit_says_on_one_screen_what_was_found_and_where() {
     let told = refuse(folder.path(), &["audit", "tiny-random", "--test", "bible", "--quiet"], 2);
     assert!(told.contains("calibrates"), "{told}");
     let help = succeed(folder.path(), &["audit", "--help"]);
-    for said in ["esscher audit stories15M", "esscher audit smollm2 --length 1024", "--text mine.txt --test other.txt"] {
+    for said in [
+        "esscher audit stories15M",
+        "esscher audit smollm2 --length 1024",
+        "--text mine.txt --test other.txt",
+    ] {
         assert!(help.contains(said), "{said}: {help}");
     }
     let models = succeed(folder.path(), &["list", "models"]);

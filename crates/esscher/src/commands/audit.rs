@@ -123,14 +123,17 @@ fn saved(found: &AuditFound) -> Option<String> {
     let accepted = named("accepted key-value heads")?;
     let (exact, ours) = accepted.cache_bytes_at_context;
     let ratio = |one: &AssignmentFound| {
-        format!("{:+.2} %{}", 100.0 * (one.difference.mean.exp() - 1.0), match one.difference.standard_error {
-            Some(error) => format!(" ± {:.2}", 100.0 * error),
-            None => String::new(),
-        })
+        format!(
+            "{:+.2} %{}",
+            100.0 * (one.difference.mean.exp() - 1.0),
+            match one.difference.standard_error {
+                Some(error) => format!(" ± {:.2}", 100.0 * error),
+                None => String::new(),
+            }
+        )
     };
-    let control = named("as many random key-value heads").map_or(String::new(), |one| {
-        format!("; as many random ones: {}", ratio(one))
-    });
+    let control = named("as many random key-value heads")
+        .map_or(String::new(), |one| format!("; as many random ones: {}", ratio(one)));
     Some(format!(
         "accepted key-value heads save {:.1} of {:.1} MB of cache at the full context; perplexity {}{control}",
         (exact - ours) / 1e6,
@@ -140,9 +143,7 @@ fn saved(found: &AuditFound) -> Option<String> {
 }
 
 fn in_json(found: &AuditFound) -> Value {
-    let counts = |counts: &Counts| {
-        json!({ "accepted": counts.accepted, "uncertain": counts.uncertain, "refused": counts.refused })
-    };
+    let counts = |counts: &Counts| json!({ "accepted": counts.accepted, "uncertain": counts.uncertain, "refused": counts.refused });
     let estimated = |one: &Estimated| json!({ "mean": one.mean, "standard_error": one.standard_error });
     let assignments: Vec<Value> = found
         .assignments

@@ -117,7 +117,9 @@ pub(super) fn full_attention_heads(decisions: &[Vec<Decision>], tolerance: f64) 
             Verdict::Uncertain | Verdict::Refused => score.max(ABOVE),
         }
     };
-    let line = |row: &Vec<Decision>| row.iter().map(|one| format!("{:.4}", number(one))).collect::<Vec<_>>().join("\t");
+    let line = |row: &Vec<Decision>| {
+        row.iter().map(|one| format!("{:.4}", number(one))).collect::<Vec<_>>().join("\t")
+    };
     decisions.iter().map(|row| line(row) + "\n").collect()
 }
 
