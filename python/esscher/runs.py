@@ -272,7 +272,7 @@ def instruction_sets() -> list[str]:
     return _native.instruction_sets()
 
 
-def catalogue(group: Literal["measures", "mechanisms", "experiments", "claims"] | None = None) -> Results:
+def catalogue(group: Literal["measures", "mechanisms", "experiments", "claims", "models"] | None = None) -> Results:
     """What there is: families of measures, kinds of experiment, claims of the paper.
 
     >>> import esscher as es

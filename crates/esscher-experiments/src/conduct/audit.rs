@@ -122,7 +122,8 @@ pub struct Counts {
 
 impl Counts {
     fn of(decisions: &[Vec<Decision>]) -> Self {
-        let count = |verdict| decisions.iter().flatten().filter(|decision| decision.verdict == verdict).count();
+        let count =
+            |verdict| decisions.iter().flatten().filter(|decision| decision.verdict == verdict).count();
         Counts {
             accepted: count(Verdict::Accepted),
             uncertain: count(Verdict::Uncertain),
@@ -218,6 +219,8 @@ pub fn audit<E: From<Error>>(
     let decisions = dossier.decide_groups(plan.deployed(), request.criterion, request.tolerance, &|_| true);
     let table = files::full_attention_heads(&decisions, request.tolerance);
     write_file(&found.full_attention_heads, table.as_bytes()).map_err(Error::from)?;
+    let configuration = files::configuration(&plan.questions().frame);
+    write_file(&root.join("config.json"), configuration.as_bytes()).map_err(Error::from)?;
     Ok(Audit { folder: root, found: Some(found) })
 }
 
@@ -248,7 +251,9 @@ impl Prepared {
             (Some(text), Some(test)) => (text.clone(), test.clone(), false),
             (Some(text), None) => (text.clone(), text.clone(), true),
             (None, Some(test)) => (default_text(&subject).to_string(), test.clone(), false),
-            (None, None) if default_text(&subject) == STORIES => (STORIES.to_string(), STORIES.to_string(), true),
+            (None, None) if default_text(&subject) == STORIES => {
+                (STORIES.to_string(), STORIES.to_string(), true)
+            }
             (None, None) => ("bible".to_string(), "jargon".to_string(), false),
         };
         let context = subject.model.shape().context as u64;
@@ -369,7 +374,8 @@ fn parts(split: bool) -> [crate::kinds::audit::Excerpt; 2] {
 /// The audit's folder: the model's name and the beginning of a checksum of all that was asked, so that the same request goes on
 /// in the same folder.
 fn name(model: &str, heads: &Planned, test: &str, request: &AuditRequest) -> Result<String, Error> {
-    let stem = Path::new(model).file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+    let stem =
+        Path::new(model).file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
     let stem: String = stem.chars().filter(|sign| sign.is_alphanumeric() || "-_.".contains(*sign)).collect();
     if stem.is_empty() || stem.starts_with('.') {
         return Err(Error::NoName { file: PathBuf::from(model) });
@@ -415,7 +421,8 @@ fn joined(found: &AuditFound, documents: Vec<Document>) -> Document {
     for document in documents {
         let title = document.title;
         sections.extend(document.sections);
-        provenance.extend(document.provenance.into_iter().map(|(name, value)| (format!("{title}: {name}"), value)));
+        provenance
+            .extend(document.provenance.into_iter().map(|(name, value)| (format!("{title}: {name}"), value)));
     }
     Document { title: format!("The audit of {}", found.model), summary, sections, provenance }
 }

@@ -1,12 +1,14 @@
 //! `esscher audit`: the heads of a checkpoint, the model with replaced heads, and one screen on both.
 
 use super::origin;
-use crate::arguments::Common;
+use crate::arguments::{AskedCriterion, Common};
 use crate::ending::{Ending, Trouble};
 use crate::output::{say, tell};
 use crate::progress::Progress;
 use esscher_experiments::Planned;
-use esscher_experiments::conduct::{self, AssignmentFound, Audit, AuditFound, AuditRequest, Counts, Estimated};
+use esscher_experiments::conduct::{
+    self, AssignmentFound, Audit, AuditFound, AuditRequest, Counts, Criterion, Estimated,
+};
 use esscher_lab::{RunFolder, Share};
 use serde_json::{Value, json};
 use std::time::Instant;
@@ -43,6 +45,15 @@ pub(super) fn audit(common: &Common, request: &AuditRequest) -> Result<Ending, T
         say(format_args!("\n{:.0} s; report: {}", began.elapsed().as_secs_f64(), found.report.display()))?;
     }
     Ok(Ending::Done)
+}
+
+impl From<AskedCriterion> for Criterion {
+    fn from(asked: AskedCriterion) -> Self {
+        match asked {
+            AskedCriterion::Output => Criterion::Output,
+            AskedCriterion::Residual => Criterion::Residual,
+        }
+    }
 }
 
 /// One screen.
@@ -112,14 +123,17 @@ fn saved(found: &AuditFound) -> Option<String> {
     let accepted = named("accepted key-value heads")?;
     let (exact, ours) = accepted.cache_bytes_at_context;
     let ratio = |one: &AssignmentFound| {
-        format!("{:+.2} %{}", 100.0 * (one.difference.mean.exp() - 1.0), match one.difference.standard_error {
-            Some(error) => format!(" ± {:.2}", 100.0 * error),
-            None => String::new(),
-        })
+        format!(
+            "{:+.2} %{}",
+            100.0 * (one.difference.mean.exp() - 1.0),
+            match one.difference.standard_error {
+                Some(error) => format!(" ± {:.2}", 100.0 * error),
+                None => String::new(),
+            }
+        )
     };
-    let control = named("as many random key-value heads").map_or(String::new(), |one| {
-        format!("; as many random ones: {}", ratio(one))
-    });
+    let control = named("as many random key-value heads")
+        .map_or(String::new(), |one| format!("; as many random ones: {}", ratio(one)));
     Some(format!(
         "accepted key-value heads save {:.1} of {:.1} MB of cache at the full context; perplexity {}{control}",
         (exact - ours) / 1e6,
@@ -129,9 +143,7 @@ fn saved(found: &AuditFound) -> Option<String> {
 }
 
 fn in_json(found: &AuditFound) -> Value {
-    let counts = |counts: &Counts| {
-        json!({ "accepted": counts.accepted, "uncertain": counts.uncertain, "refused": counts.refused })
-    };
+    let counts = |counts: &Counts| json!({ "accepted": counts.accepted, "uncertain": counts.uncertain, "refused": counts.refused });
     let estimated = |one: &Estimated| json!({ "mean": one.mean, "standard_error": one.standard_error });
     let assignments: Vec<Value> = found
         .assignments

@@ -1,6 +1,7 @@
 //! The commands, one file each: they translate and nothing more.
 
 mod attend;
+#[cfg(feature = "audit")]
 mod audit;
 mod horizon;
 mod list;
@@ -9,13 +10,14 @@ mod report;
 mod reproduce;
 mod run;
 
-use crate::arguments::{Arguments, AskedCriterion, Command, Common};
+use crate::arguments::{Arguments, Command, Common};
 use crate::ending::{Ending, Trouble};
 use crate::output::write_out;
 use clap::CommandFactory;
 use esscher_core::numerics::InstructionSet;
 use esscher_experiments::Settings;
-use esscher_experiments::conduct::{AuditRequest, Criterion};
+#[cfg(feature = "audit")]
+use esscher_experiments::conduct::AuditRequest;
 use esscher_lab::Origin;
 
 pub(crate) fn execute(arguments: Arguments) -> Result<Ending, Trouble> {
@@ -33,17 +35,26 @@ pub(crate) fn execute(arguments: Arguments) -> Result<Ending, Trouble> {
         Command::Merge { folders, out } => merge::merge(&common, &folders, out),
         Command::Report { runs, out } => report::report(&common, &runs, out.as_deref()),
         Command::List { group } => list::list(&common, group),
-        Command::Audit { model, text, test, length, tolerance, criterion, candidates, texts, heads_only, run } => {
+        #[cfg(feature = "audit")]
+        Command::Audit {
+            model,
+            text,
+            test,
+            length,
+            tolerance,
+            criterion,
+            candidates,
+            texts,
+            heads_only,
+            run,
+        } => {
             let request = AuditRequest {
                 model,
                 text,
                 test,
                 lengths: length,
                 tolerance,
-                criterion: match criterion {
-                    AskedCriterion::Output => Criterion::Output,
-                    AskedCriterion::Residual => Criterion::Residual,
-                },
+                criterion: criterion.into(),
                 candidates,
                 texts,
                 heads_only,
