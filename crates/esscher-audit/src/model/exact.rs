@@ -124,7 +124,7 @@ impl ExactCache {
             )));
         };
         let width = self.heads.key_value_heads * self.heads.dimension;
-        if keys.len() != values.len() || keys.len() % width != 0 {
+        if keys.len() != values.len() || !keys.len().is_multiple_of(width) {
             return Err(Error::Request(format!(
                 "keys and values need {width} numbers for each of the same tokens, but have {} and {}",
                 keys.len(),
@@ -416,9 +416,7 @@ impl VectorLoops for Shift<'_> {
     #[inline(always)]
     fn run<M: MultiplyAdd>(self) {
         let rows = self.scores.chunks_exact_mut(self.visible.count);
-        for (row, ((scores, largest), factor)) in
-            rows.zip(self.largest).zip(self.factors).map(|((a, b), c)| ((a, b), c)).enumerate()
-        {
+        for (row, ((scores, largest), factor)) in rows.zip(self.largest).zip(self.factors).enumerate() {
             let seen = self.visible.of_row(row);
             let new = largest_of(&scores[..seen], *largest);
             // Nothing seen yet: the sums are zero, and any finite factor will do.

@@ -56,7 +56,7 @@ impl Matrix {
     ) -> Result<Self, Error> {
         let (numbers, size) = storage.block();
         let damaged = |problem: String| Error::Damaged { what: format!("tensor `{name}`"), problem };
-        if columns % numbers != 0 {
+        if !columns.is_multiple_of(numbers) {
             return Err(damaged(format!(
                 "rows of {columns} numbers are no whole number of blocks of {numbers}"
             )));
