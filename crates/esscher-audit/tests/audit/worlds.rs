@@ -6,7 +6,8 @@ use esscher_audit::checkpoint::{
 use esscher_audit::weights::{Matrix, Storage};
 use esscher_core::numerics::Stream;
 
-pub(crate) const STORAGES: [Storage; 5] = [Storage::F32, Storage::F16, Storage::Bf16, Storage::Q8_0, Storage::Q4_1];
+pub(crate) const STORAGES: [Storage; 5] =
+    [Storage::F32, Storage::F16, Storage::Bf16, Storage::Q8_0, Storage::Q4_1];
 
 /// Normal numbers of a seed.
 pub(crate) fn numbers(seed: u64, count: usize, scale: f32) -> Vec<f32> {
