@@ -135,7 +135,7 @@ fn letters() -> Vec<String> {
 }
 
 /// A GGUF file whose tokens are all bytes, `ab`, `abb` and a control token.
-pub fn byte_pairs() -> Gguf {
+pub(crate) fn byte_pairs() -> Gguf {
     let mut tokens = letters();
     tokens.extend(["ab", "abb", "<|end|>"].map(str::to_string));
     let mut file = Gguf::tiny().with_rows(tokens.len());
@@ -149,7 +149,7 @@ pub fn byte_pairs() -> Gguf {
 }
 
 /// A GGUF file of scored pieces: controls, bytes, and a few texts.
-pub fn scored() -> Gguf {
+pub(crate) fn scored() -> Gguf {
     let mut tokens: Vec<String> = ["<unk>", "<s>", "</s>"].map(str::to_string).into();
     tokens.extend((0..=255).map(|byte| format!("<0x{byte:02X}>")));
     tokens.extend(["▁", "a", "b", "ab", "▁a"].map(str::to_string));
