@@ -10,6 +10,7 @@ use crate::{Planned, Settings, run_document};
 use assignments::{Chosen, chosen};
 use esscher_audit::assignment::Running;
 use esscher_audit::dossier::Dossier;
+use esscher_audit::head::Order;
 use esscher_audit::verdict::{Decision, Spread, Verdict};
 use esscher_lab::{Experiment, Failure, Outcome, RunFolder, write_file};
 use esscher_report::Document;
@@ -99,6 +100,8 @@ pub struct AuditFound {
     pub key_value_heads: Counts,
     /// The cheapest accepted replacements of key-value heads with their numbers, the most frequent first.
     pub replacements: Vec<(String, usize)>,
+    /// What the model is tested by: `log loss`, or `embedding distance` where every token sees all.
+    pub measured: &'static str,
     /// The model with exact attention and with replaced heads; empty for an audit of heads only.
     pub assignments: Vec<AssignmentFound>,
     /// The report on all.
@@ -118,6 +121,13 @@ pub struct Counts {
     pub uncertain: usize,
     /// None is.
     pub refused: usize,
+}
+
+impl AuditFound {
+    /// Whether a difference of losses is one of log losses, whose exponential is a ratio of perplexities.
+    pub fn has_perplexities(&self) -> bool {
+        self.measured == LOG_LOSS
+    }
 }
 
 impl Counts {
@@ -347,6 +357,10 @@ impl Prepared {
             heads_offline: heads(Running::Offline),
             key_value_heads: Counts::of(&groups),
             replacements,
+            measured: match shape.order {
+                Order::Causal => LOG_LOSS,
+                Order::Whole => "embedding distance",
+            },
             assignments: Vec::new(),
             report: root.join("report.html"),
             verdicts: root.join("verdicts.json"),
@@ -356,6 +370,7 @@ impl Prepared {
 }
 
 const STORIES: &str = "stories";
+const LOG_LOSS: &str = "log loss";
 
 /// What a model was trained on is what it is best judged by.
 fn default_text(subject: &Subject) -> &'static str {
