@@ -191,7 +191,7 @@ def test_a_claim_is_measured_and_judged(tmp_path: Path) -> None:
 def test_the_catalogue_names_everything() -> None:
     everything = es.catalogue()
     assert everything.names == ("group", "name", "summary")
-    assert set(everything["group"]) == {"measures", "mechanisms", "experiments", "claims"}
+    assert set(everything["group"]) == {"measures", "mechanisms", "experiments", "claims", "models"}
     for kind in es.catalogue("experiments")["name"]:
         assert es.plan(es.example(kind)).kind == kind
 

@@ -34,10 +34,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     let candidate: Candidate = candidate.parse()?;
     let frame = Frame::default();
     let begin = vocabulary.begin();
-    let calibration =
-        calibrate(&model, &segments(&tokens, begin, 512, 2)?, &Unwatched)?.ok_or("calibration was stopped")?;
+    let calibration = calibrate(&model, &segments(&tokens, begin, 512, 2)?, &Unwatched)?
+        .ok_or("calibration was stopped")?;
     let before = peak_memory();
-    let mut cache = MixedCache::new(&shape, &Assignment::everywhere(&shape, candidate), &frame, &calibration)?;
+    let mut cache =
+        MixedCache::new(&shape, &Assignment::everywhere(&shape, candidate), &frame, &calibration)?;
     // The prompt is filled up by repeating the text: only its length matters here. Room is left for what is decoded.
     let length = context.min(shape.context) - decoded;
     let prompt: Vec<u32> = begin.into_iter().chain(tokens.iter().copied().cycle()).take(length).collect();
@@ -72,5 +73,6 @@ fn main() -> Result<(), Box<dyn Error>> {
 fn peak_memory() -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    line.and_then(|line| line.trim().trim_end_matches("kB").trim().parse::<f64>().ok()).map_or(0.0, |kilobytes| kilobytes / 1e3)
+    line.and_then(|line| line.trim().trim_end_matches("kB").trim().parse::<f64>().ok())
+        .map_or(0.0, |kilobytes| kilobytes / 1e3)
 }

@@ -41,7 +41,10 @@ impl Assignment {
     pub fn new(shape: &Shape, rows: Vec<Vec<Candidate>>) -> Result<Self, Error> {
         let (layers, heads) = (shape.layers, shape.heads);
         if rows.len() != layers {
-            return Err(Error::Request(format!("an assignment of {} layers does not fit a model of {layers}", rows.len())));
+            return Err(Error::Request(format!(
+                "an assignment of {} layers does not fit a model of {layers}",
+                rows.len()
+            )));
         }
         if let Some((layer, row)) = rows.iter().enumerate().find(|(_, row)| row.len() != heads) {
             return Err(Error::Request(format!(
@@ -74,7 +77,9 @@ impl Assignment {
 
     /// Key-value heads none of whose readers needs the whole cache: only these save memory.
     pub fn freed_groups(&self, shape: &Shape) -> usize {
-        self.groups(shape).filter(|group| group.iter().all(|candidate| *candidate != Candidate::Exact)).count()
+        self.groups(shape)
+            .filter(|group| group.iter().all(|candidate| *candidate != Candidate::Exact))
+            .count()
     }
 
     fn groups<'a>(&'a self, shape: &Shape) -> impl Iterator<Item = &'a [Candidate]> {
@@ -105,7 +110,8 @@ impl Assignment {
                     distinct.push(*candidate);
                 }
             }
-            let states: f64 = distinct.iter().map(|candidate| candidate.middle_tokens(shape.head_dimension)).sum();
+            let states: f64 =
+                distinct.iter().map(|candidate| candidate.middle_tokens(shape.head_dimension)).sum();
             // A short prompt is simply kept.
             token * (frame.tokens() as f64 + states).min(tokens as f64)
         });

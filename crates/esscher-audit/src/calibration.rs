@@ -24,7 +24,11 @@ impl Calibration {
 ///
 /// # Errors
 /// No text, or one that the model refuses.
-pub fn calibrate(model: &Model, texts: &[Vec<u32>], monitor: &dyn Monitor) -> Result<Option<Calibration>, Error> {
+pub fn calibrate(
+    model: &Model,
+    texts: &[Vec<u32>],
+    monitor: &dyn Monitor,
+) -> Result<Option<Calibration>, Error> {
     let shape = *model.shape();
     if texts.is_empty() {
         return Err(Error::Request("calibration needs at least one text".to_string()));
@@ -36,7 +40,8 @@ pub fn calibrate(model: &Model, texts: &[Vec<u32>], monitor: &dyn Monitor) -> Re
             return Ok(None);
         }
     }
-    let layers = observer.sums.into_iter().map(|groups| groups.into_iter().map(Sums::readers).collect()).collect();
+    let layers =
+        observer.sums.into_iter().map(|groups| groups.into_iter().map(Sums::readers).collect()).collect();
     Ok(Some(Calibration { layers }))
 }
 
@@ -98,7 +103,9 @@ impl Sums {
         let mean: Vec<f64> = self.mean.iter().map(|sum| sum / count).collect();
         let dimension = mean.len();
         let covariance = (0..dimension * dimension)
-            .map(|entry| (self.products[entry] / count - mean[entry / dimension] * mean[entry % dimension]) as f32)
+            .map(|entry| {
+                (self.products[entry] / count - mean[entry / dimension] * mean[entry % dimension]) as f32
+            })
             .collect();
         self.value_norms.sort_by(f32::total_cmp);
         Readers {

@@ -90,7 +90,9 @@ impl std::str::FromStr for Candidate {
         {
             return match budget.parse() {
                 Ok(budget @ 1..=65_536) => Ok(Candidate::Kept { policy, budget }),
-                _ => Err(Error::Request(format!("`{name}`: the budget is a number of tokens from 1 to 65536"))),
+                _ => {
+                    Err(Error::Request(format!("`{name}`: the budget is a number of tokens from 1 to 65536")))
+                }
             };
         }
         let (top, middle) = match name.strip_prefix("top-").and_then(|rest| rest.split_once('+')) {
@@ -101,7 +103,9 @@ impl std::str::FromStr for Candidate {
             None => (0, name),
         };
         match middle.parse::<Middle>()? {
-            Middle::Exact => Err(Error::Request(format!("`{name}`: an exact middle has nothing beside it; say exact"))),
+            Middle::Exact => {
+                Err(Error::Request(format!("`{name}`: an exact middle has nothing beside it; say exact")))
+            }
             middle => Ok(Candidate::Measure { top, middle }),
         }
     }

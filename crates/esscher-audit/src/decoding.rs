@@ -33,7 +33,9 @@ impl MixedCache {
         calibration: &Calibration,
     ) -> Result<Self, Error> {
         if shape.order == Order::Whole {
-            return Err(Error::Request("an encoder reads whole texts: it has no cache to decode with".to_string()));
+            return Err(Error::Request(
+                "an encoder reads whole texts: it has no cache to decode with".to_string(),
+            ));
         }
         let readers = (shape.heads / shape.key_value_heads.max(1)).max(1);
         let group = |candidates: &[Candidate], layer: usize, group: usize| match candidates[0] {
@@ -58,7 +60,10 @@ impl MixedCache {
             .iter()
             .enumerate()
             .map(|(layer, row)| {
-                row.chunks(readers).enumerate().map(|(number, candidates)| group(candidates, layer, number)).collect()
+                row.chunks(readers)
+                    .enumerate()
+                    .map(|(number, candidates)| group(candidates, layer, number))
+                    .collect()
             })
             .collect::<Result<_, _>>()?;
         Ok(MixedCache { shape: *shape, layers, tokens: vec![0; shape.layers] })
@@ -100,12 +105,14 @@ impl LayerAttention for MixedCache {
                 let mut outputs = vec![0.0; tilts.len()];
                 match cache {
                     GroupCache::Exact(cache) => {
-                        let alone = LayerInput { layer: 0, tilts: &tilts, keys: &keys, values: &values, ..*input };
+                        let alone =
+                            LayerInput { layer: 0, tilts: &tilts, keys: &keys, values: &values, ..*input };
                         cache.attend(&alone, &mut outputs)?;
                     }
                     GroupCache::Streaming(cache) => {
                         let tokens = keys.chunks_exact(d).zip(values.chunks_exact(d));
-                        let asked = tilts.chunks_exact(readers * d).zip(outputs.chunks_exact_mut(readers * d));
+                        let asked =
+                            tilts.chunks_exact(readers * d).zip(outputs.chunks_exact_mut(readers * d));
                         for ((key, value), (tilts, outputs)) in tokens.zip(asked) {
                             cache.absorb(key, value);
                             for (tilt, output) in tilts.chunks_exact(d).zip(outputs.chunks_exact_mut(d)) {

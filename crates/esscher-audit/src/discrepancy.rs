@@ -14,17 +14,25 @@ pub struct Discrepancy {
 /// At most this many queries are looked at: more would only sharpen a median that texts spread far more.
 pub const QUERIES: usize = 256;
 
-/// Compares two tables of outputs, a row of `dimension` numbers per token. `projected` gives |W_O Δ| for rows Δ, and
-/// `residual_norms` the norm of the stream at every token.
+/// Where a head's output goes.
+pub struct Stream<'a> {
+    /// |W_O Δ| for rows Δ of `dimension` numbers.
+    pub projected_norms: &'a dyn Fn(&[f32]) -> Vec<f32>,
+    /// The norm of the residual stream at every token.
+    pub norms: &'a [f32],
+}
+
+/// Compares two tables of outputs, a row of `dimension` numbers per token.
 pub fn discrepancy(
     approximate: &[f32],
     exact: &[f32],
     dimension: usize,
-    after_projection: Option<(&dyn Fn(&[f32]) -> Vec<f32>, &[f32])>,
+    stream: Option<&Stream<'_>>,
 ) -> Discrepancy {
     let tokens = exact.len() / dimension.max(1);
     let positions = measured_positions(tokens, QUERIES);
-    let row = |table: &[f32], position: usize| table[position * dimension..(position + 1) * dimension].to_vec();
+    let row =
+        |table: &[f32], position: usize| table[position * dimension..(position + 1) * dimension].to_vec();
     let mut differences = Vec::with_capacity(positions.len() * dimension);
     let mut relative = Vec::with_capacity(positions.len());
     for &position in &positions {
@@ -36,11 +44,13 @@ pub fn discrepancy(
         relative.push(if moved == 0.0 { 0.0 } else { moved / norm.max(f64::MIN_POSITIVE) });
         differences.extend(difference);
     }
-    let residual = after_projection.map(|(projected, norms)| {
-        let squares: f64 = projected(&differences)
+    let residual = stream.map(|stream| {
+        let squares: f64 = (stream.projected_norms)(&differences)
             .iter()
             .zip(&positions)
-            .map(|(moved, position)| (f64::from(*moved) / f64::from(norms[*position]).max(f64::MIN_POSITIVE)).powi(2))
+            .map(|(moved, position)| {
+                (f64::from(*moved) / f64::from(stream.norms[*position]).max(f64::MIN_POSITIVE)).powi(2)
+            })
             .sum();
         (squares / positions.len().max(1) as f64).sqrt()
     });

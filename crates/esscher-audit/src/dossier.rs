@@ -56,7 +56,9 @@ impl Dossier {
                 .all(|(place, found)| found.layer * shape.heads + found.head == place);
             let complete = findings.len() == shape.layers * shape.heads && in_order;
             if !complete || findings.iter().any(|found| found.errors.len() != candidates.len()) {
-                return Err(Error::Request("these findings are not of this model and these candidates".to_string()));
+                return Err(Error::Request(
+                    "these findings are not of this model and these candidates".to_string(),
+                ));
             }
         }
         Ok(Dossier { shape: *shape, candidates, texts })
@@ -89,7 +91,13 @@ impl Dossier {
     }
 
     /// Their mean and its uncertainty over texts.
-    pub fn spread(&self, layer: usize, head: usize, candidate: usize, criterion: Criterion) -> Option<Spread> {
+    pub fn spread(
+        &self,
+        layer: usize,
+        head: usize,
+        candidate: usize,
+        criterion: Criterion,
+    ) -> Option<Spread> {
         spread(&self.errors(layer, head, candidate, criterion))
     }
 
@@ -141,7 +149,9 @@ impl Dossier {
                 .collect();
             decide(&offers, tolerance)
         };
-        (0..self.shape.layers).map(|layer| (0..groups).map(|group| of_group(layer, group)).collect()).collect()
+        (0..self.shape.layers)
+            .map(|layer| (0..groups).map(|group| of_group(layer, group)).collect())
+            .collect()
     }
 
     /// The assignment that decisions on query heads or on key-value heads make: accepted heads get their candidate, others stay

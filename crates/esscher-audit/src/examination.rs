@@ -5,7 +5,7 @@ use crate::answer::answers;
 use crate::assignment::Running;
 use crate::calibration::Calibration;
 use crate::candidate::{Candidate, Frame};
-use crate::discrepancy::{Discrepancy, discrepancy};
+use crate::discrepancy::{self, Discrepancy, discrepancy};
 use crate::layer::LayerHeads;
 use crate::model::{ExactAttention, LayerAttention, LayerInput, Model};
 use crate::portrait::{Portrait, portrait};
@@ -92,20 +92,28 @@ impl LayerAttention for Examiner<'_> {
                 for (member, seen) in members.iter().enumerate() {
                     let head = group * heads.readers() + member;
                     let place = (input.layer * shape.heads + head) as u32;
-                    let portrait = portrait(seen, &mut Stream::new(self.questions.seed, place, 0)).ok_or_else(|| {
-                        Error::Request("a text of fewer than two tokens shows nothing of a head".to_string())
-                    })?;
+                    let portrait = portrait(seen, &mut Stream::new(self.questions.seed, place, 0))
+                        .ok_or_else(|| {
+                            Error::Request(
+                                "a text of fewer than two tokens shows nothing of a head".to_string(),
+                            )
+                        })?;
                     let exact: Vec<f32> = output
                         .chunks_exact(shape.heads * shape.head_dimension)
                         .flat_map(|token| &token[head * shape.head_dimension..][..shape.head_dimension])
                         .copied()
                         .collect();
-                    let projected =
-                        |rows: &[f32]| projection.as_ref().and_then(|projection| projection.norms(head, rows)).unwrap_or_default();
+                    let projected = |rows: &[f32]| {
+                        projection
+                            .as_ref()
+                            .and_then(|projection| projection.norms(head, rows))
+                            .unwrap_or_default()
+                    };
+                    let stream = discrepancy::Stream { projected_norms: &projected, norms: &norms };
                     let errors = candidates
                         .iter()
                         .map(|outputs| {
-                            discrepancy(&outputs[member], &exact, shape.head_dimension, Some((&projected, &norms)))
+                            discrepancy(&outputs[member], &exact, shape.head_dimension, Some(&stream))
                         })
                         .collect();
                     findings.push(Findings { layer: input.layer, head, portrait, errors });

@@ -28,7 +28,9 @@ impl LayerHeads {
         }
         let d = shape.head_dimension;
         let split = |table: &[f32], heads: usize| -> Vec<Vec<f32>> {
-            let head = |head: usize| table.chunks_exact(heads * d).flat_map(move |token| &token[head * d..(head + 1) * d]).copied();
+            let head = |head: usize| {
+                table.chunks_exact(heads * d).flat_map(move |token| &token[head * d..(head + 1) * d]).copied()
+            };
             (0..heads).map(|number| head(number).collect()).collect()
         };
         Ok(LayerHeads {

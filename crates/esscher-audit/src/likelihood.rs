@@ -17,7 +17,9 @@ pub fn log_loss(
     monitor: &dyn Monitor,
 ) -> Result<Option<f64>, Error> {
     let Some((_, next)) = text.split_first().filter(|(_, next)| !next.is_empty()) else {
-        return Err(Error::Request("a text of fewer than two tokens predicts nothing: give a longer one".to_string()));
+        return Err(Error::Request(
+            "a text of fewer than two tokens predicts nothing: give a longer one".to_string(),
+        ));
     };
     let Some(hidden) = model.forward(text, 0, attention, monitor)? else {
         return Ok(None);
@@ -41,8 +43,12 @@ pub fn retrieval(
         return Ok(None);
     };
     let (width, vocabulary) = (model.shape().width, model.shape().vocabulary);
-    let before: Vec<f32> =
-        haystack.answers.iter().flat_map(|position| &hidden[(position - 1) * width..position * width]).copied().collect();
+    let before: Vec<f32> = haystack
+        .answers
+        .iter()
+        .flat_map(|position| &hidden[(position - 1) * width..position * width])
+        .copied()
+        .collect();
     let logits = model.logits(&before)?;
     let first_choice = |row: &[f32]| {
         let best = row.iter().enumerate().max_by(|(_, one), (_, other)| one.total_cmp(other));

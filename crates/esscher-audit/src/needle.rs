@@ -34,10 +34,11 @@ pub fn haystack(
         .map(|_| (0..DIGITS).map(|_| char::from(b'0' + (stream.bits() % 10) as u8)).collect())
         .collect();
     let fact = |needle: usize| format!(" The secret code of {} is", places[needle]);
-    let mut hidden = Vec::new();
-    for needle in 0..NEEDLES {
-        hidden.push(vocabulary.encode_bare(&format!("{} {}.", fact(needle), codes[needle]))?);
-    }
+    let hidden = codes
+        .iter()
+        .enumerate()
+        .map(|(needle, code)| vocabulary.encode_bare(&format!("{} {code}.", fact(needle))))
+        .collect::<Result<Vec<_>, _>>()?;
     let (mut questions, mut asked) = (Vec::new(), Vec::new());
     for needle in (0..NEEDLES).map(|index| (index * 3 + 1) % NEEDLES) {
         questions.extend(vocabulary.encode_bare(&fact(needle))?);

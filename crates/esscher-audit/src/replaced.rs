@@ -9,6 +9,9 @@ use crate::layer::{LayerHeads, write_head};
 use crate::model::{ExactAttention, LayerAttention, LayerInput, Shape};
 use rayon::prelude::*;
 
+/// A query head and its outputs.
+type Answered = (usize, Vec<f32>);
+
 /// Computes every head of a whole text as its candidate does.
 pub struct ReplacedAttention<'a> {
     shape: Shape,
@@ -28,7 +31,14 @@ impl<'a> ReplacedAttention<'a> {
         running: Running,
         calibration: &'a Calibration,
     ) -> Self {
-        ReplacedAttention { shape: *shape, assignment, frame, running, calibration, exact: ExactAttention::new(shape) }
+        ReplacedAttention {
+            shape: *shape,
+            assignment,
+            frame,
+            running,
+            calibration,
+            exact: ExactAttention::new(shape),
+        }
     }
 }
 
@@ -43,7 +53,7 @@ impl LayerAttention for ReplacedAttention<'_> {
         }
         let heads = LayerHeads::new(&self.shape, input)?;
         let readers = self.calibration.layer(input.layer);
-        let replaced: Vec<Result<Vec<(usize, Vec<f32>)>, Error>> = (0..heads.groups())
+        let replaced: Vec<Result<Vec<Answered>, Error>> = (0..heads.groups())
             .into_par_iter()
             .map(|group| {
                 let members = heads.group(group);
@@ -59,11 +69,15 @@ impl LayerAttention for ReplacedAttention<'_> {
                 }
                 let mut outputs = Vec::new();
                 for candidate in distinct {
-                    let members_of: Vec<usize> =
-                        numbered.iter().filter(|(_, other)| *other == candidate).map(|(member, _)| *member).collect();
+                    let members_of: Vec<usize> = numbered
+                        .iter()
+                        .filter(|(_, other)| *other == candidate)
+                        .map(|(member, _)| *member)
+                        .collect();
                     let asked: Vec<_> = members_of.iter().map(|member| members[*member]).collect();
                     let found = answers(candidate, self.frame, self.running, &asked, &readers[group])?;
-                    outputs.extend(members_of.iter().map(|member| group * heads.readers() + member).zip(found));
+                    outputs
+                        .extend(members_of.iter().map(|member| group * heads.readers() + member).zip(found));
                 }
                 Ok(outputs)
             })

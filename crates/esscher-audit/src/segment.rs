@@ -7,13 +7,20 @@ use crate::Error;
 ///
 /// # Errors
 /// An empty text, or one too short for so many segments.
-pub fn segments(text: &[u32], begin: Option<u32>, length: usize, count: usize) -> Result<Vec<Vec<u32>>, Error> {
+pub fn segments(
+    text: &[u32],
+    begin: Option<u32>,
+    length: usize,
+    count: usize,
+) -> Result<Vec<Vec<u32>>, Error> {
     let body = length.saturating_sub(usize::from(begin.is_some()));
     if text.is_empty() {
         return Err(Error::Request("the text is empty: give one of some thousand words".to_string()));
     }
     if body == 0 || count == 0 {
-        return Err(Error::Request(format!("{count} segments of {length} tokens hold no text: ask for at least one of 2")));
+        return Err(Error::Request(format!(
+            "{count} segments of {length} tokens hold no text: ask for at least one of 2"
+        )));
     }
     let needed = body.saturating_mul(count);
     if text.len() < needed {

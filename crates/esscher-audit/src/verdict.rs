@@ -109,11 +109,14 @@ pub fn decide(offers: &[Offer], tolerance: f64) -> Decision {
         .min_by(|(one, _), (other, _)| one.state_tokens.total_cmp(&other.state_tokens));
     let verdict = match cheapest {
         Some(_) => Verdict::Accepted,
-        None if !verdicts.is_empty() && verdicts.iter().all(|verdict| *verdict == Verdict::Refused) => Verdict::Refused,
+        None if !verdicts.is_empty() && verdicts.iter().all(|verdict| *verdict == Verdict::Refused) => {
+            Verdict::Refused
+        }
         None => Verdict::Uncertain,
     };
     let mean_error = |offer: &Offer| {
-        let means = offer.errors.iter().map(|errors| spread(errors).map_or(f64::INFINITY, |spread| spread.mean));
+        let means =
+            offer.errors.iter().map(|errors| spread(errors).map_or(f64::INFINITY, |spread| spread.mean));
         means.fold(0.0, f64::max)
     };
     Decision {

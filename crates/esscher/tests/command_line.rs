@@ -295,3 +295,57 @@ fn a_closed_or_full_output_is_no_panic() {
         common::esscher(place.path(), &["run", "paths.toml"]).stdout(Stdio::null()).stderr(full()).status();
     assert_eq!(status.unwrap().code(), Some(0));
 }
+
+#[cfg(feature = "audit")]
+#[test]
+fn an_audit_says_on_one_screen_what_was_found_and_where() {
+    let folder = tempfile::tempdir().unwrap();
+    let asked = [
+        "audit",
+        "tiny-random",
+        "--length",
+        "96",
+        "--texts",
+        "3",
+        "--tolerance",
+        "0.3",
+        "--candidates",
+        "mean,tilted-gaussian",
+    ];
+    let printed = succeed(folder.path(), &[&asked[..], &["--quiet"]].concat());
+    assert!(printed.lines().count() < 40, "{printed}");
+    for said in [
+        "2 layers of 4 query and 2 key-value heads",
+        "of 8 accepted",
+        "of 4 accepted",
+        "exact attention",
+        "report: ",
+    ] {
+        assert!(printed.contains(said), "{said}: {printed}");
+    }
+    let found = json(folder.path(), &[&asked[..], &["--json", "--quiet"]].concat());
+    assert_eq!(found["outcome"], "finished");
+    assert_eq!(
+        found["heads"]["accepted"].as_u64().unwrap()
+            + found["heads"]["uncertain"].as_u64().unwrap()
+            + found["heads"]["refused"].as_u64().unwrap(),
+        8
+    );
+    for file in ["report", "verdicts", "full_attention_heads"] {
+        assert!(folder.path().join(found[file].as_str().unwrap()).exists(), "{file}");
+    }
+    let told = refuse(folder.path(), &["audit", "tiny-random", "--length", "512", "--quiet"], 2);
+    assert!(told.contains("512") && told.contains("256"), "{told}");
+    let told = refuse(folder.path(), &["audit", "tiny-random", "--test", "bible", "--quiet"], 2);
+    assert!(told.contains("calibrates"), "{told}");
+    let help = succeed(folder.path(), &["audit", "--help"]);
+    for said in [
+        "esscher audit stories15M",
+        "esscher audit smollm2 --length 1024",
+        "--text mine.txt --test other.txt",
+    ] {
+        assert!(help.contains(said), "{said}: {help}");
+    }
+    let models = succeed(folder.path(), &["list", "models"]);
+    assert!(models.contains("stories15M") && models.contains("MIT") && models.contains("MB"), "{models}");
+}

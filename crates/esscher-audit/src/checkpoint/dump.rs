@@ -107,7 +107,9 @@ impl Dump {
         let [tokens, heads, head_dimension] = sizes("layer.0.queries", &tensors)?;
         let [_, key_value_heads, _] = sizes("layer.0.keys", &tensors)?;
         if heads % key_value_heads != 0 {
-            return Err(damaged(format!("{heads} heads cannot share {key_value_heads} key-value heads evenly")));
+            return Err(damaged(format!(
+                "{heads} heads cannot share {key_value_heads} key-value heads evenly"
+            )));
         }
         let scale = match tensors.contains("scale") {
             false => 1.0 / (head_dimension as f32).sqrt(),
@@ -117,7 +119,9 @@ impl Dump {
                     [scale] if *scale > 0.0 => *scale,
                     found => {
                         let found = found.len();
-                        return Err(damaged(format!("`scale` must be one positive number, found {found} numbers")));
+                        return Err(damaged(format!(
+                            "`scale` must be one positive number, found {found} numbers"
+                        )));
                     }
                 }
             }
@@ -179,10 +183,8 @@ fn read_arrays(file: &str, bytes: &[u8]) -> Result<(Vec<Array>, Option<String>),
     let mut room = LARGEST_EXPANSION * bytes.len() as u64 + FREE_EXPANSION;
     let (mut arrays, mut order) = (Vec::new(), None);
     for name in names {
-        let damaged = |problem: String| Error::Damaged {
-            what: format!("{file}: array `{}`", shown(&name)),
-            problem,
-        };
+        let damaged =
+            |problem: String| Error::Damaged { what: format!("{file}: array `{}`", shown(&name)), problem };
         let path = npyz::npz::file_name_from_array_name(&name);
         let member = archive.zip_archive().by_name(&path).map_err(|error| damaged(error.to_string()))?;
         // What the archive declares may be a lie: the stream is cut as well.
@@ -278,7 +280,8 @@ fn text(kind: &str, data: &[u8]) -> Result<String, String> {
     if !kind.starts_with("<U") {
         return Err(format!("it is `{kind}`; a text is expected"));
     }
-    let characters = data.chunks_exact(4).map(|bytes| u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]));
+    let characters =
+        data.chunks_exact(4).map(|bytes| u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]));
     let characters = characters.take_while(|character| *character != 0).take(64);
     characters.map(|character| char::from_u32(character).ok_or("it is no text".to_string())).collect()
 }

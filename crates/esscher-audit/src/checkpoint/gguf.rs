@@ -122,7 +122,8 @@ fn array<'a>(cursor: &mut Cursor<'a>, key: &str) -> Result<Value<'a>, Error> {
     if kind == ARRAY {
         return Err(Error::Unsupported {
             what: format!("{}: {key}", cursor.file),
-            problem: "it is an array of arrays; metadata here are numbers, texts and arrays of them".to_string(),
+            problem: "it is an array of arrays; metadata here are numbers, texts and arrays of them"
+                .to_string(),
         });
     }
     let smallest = match kind {
@@ -202,10 +203,7 @@ impl<'a> Metadata<'a> {
     }
 
     /// The entries of an array.
-    fn entries(
-        &self,
-        key: &'a str,
-    ) -> Result<Option<impl Iterator<Item = Result<Value<'a>, Error>>>, Error> {
+    fn entries(&self, key: &'a str) -> Result<Option<impl Iterator<Item = Result<Value<'a>, Error>>>, Error> {
         match self.values.get(key) {
             None => Ok(None),
             Some(Value::Array { kind, count, bytes }) => {
@@ -311,14 +309,17 @@ fn announcement<'a>(cursor: &mut Cursor<'a>) -> Result<Announced<'a>, Error> {
     let kind = cursor.u32(&named)?;
     let storage = storage(kind).ok_or_else(|| Error::Unsupported {
         what: format!("{}: {named} of type {}", cursor.file, type_name(kind)),
-        problem: "F32, F16, BF16, Q8_0 and Q4_1 are; requantise the original with llama-quantize to one of them"
-            .to_string(),
+        problem:
+            "F32, F16, BF16, Q8_0 and Q4_1 are; requantise the original with llama-quantize to one of them"
+                .to_string(),
     })?;
     let offset = cursor.u64(&named)?;
     let (numbers, size) = storage.block();
     // The first size is that of a row.
     if shape.first().is_some_and(|row| row % numbers != 0) {
-        return Err(cursor.damaged(format!("{named}: rows of {shape:?} are no whole number of blocks of {numbers}")));
+        return Err(
+            cursor.damaged(format!("{named}: rows of {shape:?} are no whole number of blocks of {numbers}"))
+        );
     }
     let total = shape.iter().try_fold(1_u64, |product, size| product.checked_mul(*size as u64));
     let bytes = total.and_then(|total| (total / numbers as u64).checked_mul(size as u64));
@@ -339,10 +340,8 @@ fn place<'a>(
     announced.sort_by_key(|tensor| tensor.offset);
     let mut free = 0;
     for Announced { name, storage, shape, offset, bytes } in announced {
-        let damaged = |problem: String| Error::Damaged {
-            what: format!("{file}: tensor `{}`", shown(name)),
-            problem,
-        };
+        let damaged =
+            |problem: String| Error::Damaged { what: format!("{file}: tensor `{}`", shown(name)), problem };
         if offset % alignment != 0 {
             return Err(damaged(format!("its offset {offset} is no multiple of the alignment {alignment}")));
         }
@@ -409,8 +408,10 @@ fn type_name(kind: u32) -> String {
 
 fn llama(metadata: &Metadata<'_>, mut tensors: Tensors<'_>) -> Result<LlamaWeights, Error> {
     let file = metadata.file;
-    let unsupported =
-        |what: String, problem: &str| Error::Unsupported { what: format!("{file}: {what}"), problem: problem.to_string() };
+    let unsupported = |what: String, problem: &str| Error::Unsupported {
+        what: format!("{file}: {what}"),
+        problem: problem.to_string(),
+    };
     let architecture =
         metadata.text("general.architecture")?.ok_or_else(|| metadata.missing("general.architecture"))?;
     if architecture != "llama" {
@@ -420,7 +421,10 @@ fn llama(metadata: &Metadata<'_>, mut tensors: Tensors<'_>) -> Result<LlamaWeigh
         ));
     }
     if metadata.size("llama.expert_count")?.is_some_and(|experts| experts > 0) {
-        return Err(unsupported("a mixture of experts".to_string(), "record queries, keys and values as a dump"));
+        return Err(unsupported(
+            "a mixture of experts".to_string(),
+            "record queries, keys and values as a dump",
+        ));
     }
     let scaling = metadata.text("llama.rope.scaling.type")?.filter(|scaling| *scaling != "none");
     if scaling.is_some() || tensors.contains("rope_freqs.weight") {
@@ -444,7 +448,9 @@ fn llama(metadata: &Metadata<'_>, mut tensors: Tensors<'_>) -> Result<LlamaWeigh
         None => return Err(metadata.wrong("llama.attention.head_count", "a divisor of the embedding length")),
     };
     if head_dimension == 0 || head_dimension % 2 != 0 {
-        return Err(metadata.wrong("llama.attention.key_length", "even and positive, for pairs turn together"));
+        return Err(
+            metadata.wrong("llama.attention.key_length", "even and positive, for pairs turn together")
+        );
     }
     if metadata.size("llama.attention.value_length")?.is_some_and(|length| length != head_dimension) {
         return Err(unsupported("values of another dimension than keys".to_string(), "equal dimensions are"));

@@ -77,9 +77,12 @@ impl Header {
     }
 }
 
-/// Whether the bytes may be a llama2.c file: its sizes make sense and fit what is there.
+/// Whether the bytes begin like a llama2.c file: sizes that make sense and of which none exceeds a million.
 pub(super) fn plausible(bytes: &[u8]) -> bool {
-    Header::read(bytes).is_ok_and(|header| header.length().is_some_and(|length| length <= bytes.len()))
+    Header::read(bytes).is_ok_and(|header| {
+        let Header { width, hidden, layers, vocabulary, context, .. } = header;
+        [width, hidden, layers, vocabulary, context].iter().all(|size| *size <= 1 << 20)
+    })
 }
 
 /// Reads the weights, and the tokenizer if one follows.
@@ -145,7 +148,8 @@ impl<'a> Numbers<'a> {
 }
 
 fn read_weights(header: &Header, bytes: &[u8]) -> Result<LlamaWeights, Error> {
-    let Header { width, hidden, layers, heads, key_value_heads, vocabulary, own_unembedding, context } = *header;
+    let Header { width, hidden, layers, heads, key_value_heads, vocabulary, own_unembedding, context } =
+        *header;
     let head_dimension = width / heads;
     let key_value_width = key_value_heads * head_dimension;
     let mut numbers = Numbers { rest: bytes };
@@ -163,8 +167,7 @@ fn read_weights(header: &Header, bytes: &[u8]) -> Result<LlamaWeights, Error> {
     let final_norm = vector("rms_final_weight", Storage::F32, numbers.take(width))?;
     // Cosines and sines of the positions, which everybody computes anew.
     numbers.take(context * head_dimension);
-    let unembedding =
-        if own_unembedding { Some(numbers.matrix("wcls", vocabulary, width)?) } else { None };
+    let unembedding = if own_unembedding { Some(numbers.matrix("wcls", vocabulary, width)?) } else { None };
     let mut layer = || {
         Some(LlamaLayer {
             attention_norm: attention_norm.next()?,

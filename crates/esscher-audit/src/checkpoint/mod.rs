@@ -82,8 +82,9 @@ impl Format {
         } else {
             Err(Error::Unsupported {
                 what: format!("{name}: a file of {} bytes of unknown format", bytes.len()),
-                problem: "GGUF, safetensors, llama2.c and dumps in .npz are; is the file truncated or compressed?"
-                    .to_string(),
+                problem:
+                    "GGUF, safetensors, llama2.c and dumps in .npz are; is the file truncated or compressed?"
+                        .to_string(),
             })
         }
     }

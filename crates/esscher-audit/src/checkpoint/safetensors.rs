@@ -4,9 +4,7 @@ use safetensors::{Dtype, SafeTensors};
 use serde_json::Value;
 
 use super::tensors::{Stored, Tensors, shown};
-use super::{
-    Affine, BertLayer, BertWeights, LayerNorm, LlamaLayer, LlamaWeights, Pairs, Rotation, Weights,
-};
+use super::{Affine, BertLayer, BertWeights, LayerNorm, LlamaLayer, LlamaWeights, Pairs, Rotation, Weights};
 use crate::Error;
 use crate::weights::Storage;
 
@@ -121,7 +119,8 @@ impl Configuration {
 
     fn float(&self, key: &str) -> Result<Option<f32>, Error> {
         let Some(value) = self.get(key) else { return Ok(None) };
-        let float = value.as_f64().map(|float| float as f32).filter(|float| *float > 0.0 && float.is_finite());
+        let float =
+            value.as_f64().map(|float| float as f32).filter(|float| *float > 0.0 && float.is_finite());
         float.map(Some).ok_or_else(|| self.wrong(key, "a positive number"))
     }
 

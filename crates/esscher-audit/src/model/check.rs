@@ -131,7 +131,7 @@ pub(super) fn in_vocabulary(shape: &Shape, tokens: &[u32]) -> Result<(), Error> 
 
 /// The number of rows of hidden states.
 pub(super) fn rows(shape: &Shape, hidden: &[f32]) -> Result<usize, Error> {
-    if hidden.len() % shape.width != 0 {
+    if !hidden.len().is_multiple_of(shape.width) {
         return Err(Error::Request(format!(
             "hidden states have {} numbers per token, but {} were given: no whole number of rows",
             shape.width,

@@ -14,8 +14,8 @@ use rayon::prelude::*;
 /// Query tokens of a task.
 const QUERY_BLOCK: usize = 64;
 
-/// Keys that are scored together.
-const KEY_BLOCK: usize = 128;
+/// Keys that are scored together: a multiple of the 24 rows of the kernels of AVX2.
+const KEY_BLOCK: usize = 96;
 
 /// Cached tokens that one task of a decoding step reads; the same for any number of threads, so that no sum depends on it.
 const DECODE_BLOCK: usize = 1024;
@@ -124,7 +124,7 @@ impl ExactCache {
             )));
         };
         let width = self.heads.key_value_heads * self.heads.dimension;
-        if keys.len() != values.len() || keys.len() % width != 0 {
+        if keys.len() != values.len() || !keys.len().is_multiple_of(width) {
             return Err(Error::Request(format!(
                 "keys and values need {width} numbers for each of the same tokens, but have {} and {}",
                 keys.len(),
@@ -416,9 +416,7 @@ impl VectorLoops for Shift<'_> {
     #[inline(always)]
     fn run<M: MultiplyAdd>(self) {
         let rows = self.scores.chunks_exact_mut(self.visible.count);
-        for (row, ((scores, largest), factor)) in
-            rows.zip(self.largest).zip(self.factors).map(|((a, b), c)| ((a, b), c)).enumerate()
-        {
+        for (row, ((scores, largest), factor)) in rows.zip(self.largest).zip(self.factors).enumerate() {
             let seen = self.visible.of_row(row);
             let new = largest_of(&scores[..seen], *largest);
             // Nothing seen yet: the sums are zero, and any finite factor will do.

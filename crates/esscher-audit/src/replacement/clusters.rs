@@ -115,7 +115,7 @@ fn start(places: &[f32], weights: &[f64], count: usize, dimension: usize) -> Vec
         let mut probabilities: Vec<f64> =
             distances.iter().zip(weights).map(|(far, weight)| far * weight).collect();
         let total: f64 = probabilities.iter().sum();
-        if !(total > 0.0) {
+        if total.is_nan() || total <= 0.0 {
             break;
         }
         probabilities.iter_mut().for_each(|probability| *probability /= total);

@@ -7,7 +7,8 @@
 //! The state keeps the smallest box that holds the keys and the one that holds the values. X = e·(k − m_k) has mean 0,
 //! variance s² = e'C_kk e and is at most b (from the box), so E_p e^X is at most that of the law on two points with these
 //! three numbers (Bennett 1962, key `bennett1962`): (b² e^{−s²/b} + s² e^b)/(b² + s²). Z(θ) is capped there, and o(θ) is
-//! clamped into the box of the values: the truth lies within both, so that the guard never adds error.
+//! clamped into the box of the values. The true log-mass is below the cap and the true output in the box, so that the guard
+//! brings neither farther from the truth (with fewer directions: the log-mass at the tilt as seen in them).
 
 use super::tokens::{Tokens, add_rows_times, add_transposed_times, dot};
 
@@ -15,7 +16,7 @@ use super::tokens::{Tokens, add_rows_times, add_transposed_times, dot};
 #[derive(Debug, Clone)]
 pub(crate) struct Moments {
     dimension: usize,
-    /// Rows in which covariances of keys are known; none for means, all d (the identity) if `None` is given at each call.
+    /// Number of coordinates in which covariances are known; 0 for means.
     rank: usize,
     /// Largest θ₀·k so far: masses are relative to it, so that nothing overflows.
     largest: f64,
@@ -113,7 +114,7 @@ impl Moments {
             widen(&mut self.lowest_key, &mut self.highest_key, &coordinates);
             widen(&mut self.lowest_value, &mut self.highest_value, &tokens.values);
         }
-        if !(share > 0.0) {
+        if share.is_nan() || share <= 0.0 {
             return;
         }
         let block_key = weighted_mean(&tokens.keys, &weights, mass, d);
@@ -211,7 +212,7 @@ impl Moments {
 
 /// log of the largest E e^X over laws of mean 0, variance s² and X ≤ b.
 pub(crate) fn two_point_log_mean(variance: f64, bound: f64) -> f64 {
-    if !(bound > 0.0) {
+    if bound.is_nan() || bound <= 0.0 {
         return 0.0;
     }
     let ratio = variance / (bound * bound);

@@ -194,7 +194,7 @@ impl StreamingCache {
         let least = self.top_scores.iter().enumerate().fold((0, f64::INFINITY), |least, (index, &score)| {
             if score < least.1 { (index, score) } else { least }
         });
-        if !(score > least.1) {
+        if score.is_nan() || score <= least.1 {
             fallen.push(position, key, value);
             return;
         }

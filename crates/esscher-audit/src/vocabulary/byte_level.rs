@@ -38,7 +38,8 @@ pub(super) fn tokenizer(
     let mut pairs = Vec::with_capacity(merges.len());
     for merge in merges {
         let pair = merge.split_once(' ');
-        let (left, right) = pair.ok_or_else(|| damaged(format!("merge `{merge}` is not two tokens and a blank")))?;
+        let (left, right) =
+            pair.ok_or_else(|| damaged(format!("merge `{merge}` is not two tokens and a blank")))?;
         let merged = format!("{left}{right}");
         for token in [left, right, merged.as_str()] {
             if !numbers.contains_key(token) {
@@ -81,7 +82,8 @@ fn words(file: &str, split: &str) -> Result<PreTokenizerWrapper, Error> {
         _ => {
             return Err(Error::Unsupported {
                 what: format!("{file}: cutting text into words as `{split}`"),
-                problem: "`gpt-2`, `smollm` and `default` are; give the model's tokenizer.json beside it".to_string(),
+                problem: "`gpt-2`, `smollm` and `default` are; give the model's tokenizer.json beside it"
+                    .to_string(),
             });
         }
     })

@@ -29,8 +29,18 @@ const BYTE: f32 = 6.0;
 impl Vocabulary {
     /// The vocabulary that fits an embedding of `rows` rows.
     pub(crate) fn from_gguf(parts: GgufVocabulary<'_>, rows: usize) -> Result<Self, Error> {
-        let GgufVocabulary { file, model, split, tokens, kinds, scores, merges, begin, puts_begin, puts_space } =
-            parts;
+        let GgufVocabulary {
+            file,
+            model,
+            split,
+            tokens,
+            kinds,
+            scores,
+            merges,
+            begin,
+            puts_begin,
+            puts_space,
+        } = parts;
         let damaged = |problem: String| Error::Damaged { what: file.to_string(), problem };
         let length = tokens.len();
         check_length(file, length, rows)?;
@@ -48,21 +58,29 @@ impl Vocabulary {
         let of_kind = |number: usize| kinds.as_ref().and_then(|kinds| kinds.get(number)).copied();
         let (kind, begins) = match model {
             "gpt2" => {
-                let merges = merges.ok_or_else(|| damaged("metadata `tokenizer.ggml.merges` is missing".to_string()))?;
+                let merges = merges
+                    .ok_or_else(|| damaged("metadata `tokenizer.ggml.merges` is missing".to_string()))?;
                 let special = |number: usize| matches!(of_kind(number), Some(CONTROL | USER_DEFINED));
-                let special: Vec<_> =
-                    tokens.iter().enumerate().filter(|(number, _)| special(*number)).map(|(_, token)| *token).collect();
+                let special: Vec<_> = tokens
+                    .iter()
+                    .enumerate()
+                    .filter(|(number, _)| special(*number))
+                    .map(|(_, token)| *token)
+                    .collect();
                 let split = split.unwrap_or("default");
                 let tokenizer = byte_level::tokenizer(file, split, &tokens, &merges, &special)?;
                 (Kind::Library { tokenizer: Box::new(tokenizer), template: false }, false)
             }
             "llama" => {
-                let scores = scores.ok_or_else(|| damaged("metadata `tokenizer.ggml.scores` is missing".to_string()))?;
+                let scores = scores
+                    .ok_or_else(|| damaged("metadata `tokenizer.ggml.scores` is missing".to_string()))?;
                 let piece = |(number, (token, score)): (usize, (&&str, &f32))| {
                     let kind = of_kind(number);
                     match byte(token) {
                         Some(byte) if kind.is_none() || kind == Some(BYTE) => Piece::Byte(byte),
-                        _ if matches!(kind, Some(UNKNOWN | CONTROL | UNUSED)) => Piece::Control(token.to_string()),
+                        _ if matches!(kind, Some(UNKNOWN | CONTROL | UNUSED)) => {
+                            Piece::Control(token.to_string())
+                        }
                         _ => Piece::Text { bytes: token.replace('▁', " ").into_bytes(), score: *score },
                     }
                 };

@@ -64,6 +64,8 @@ impl Vocabulary {
 
     /// The tokens of a text, with the special tokens around it that the model was trained with.
     ///
+    /// Byte pairs leave out a byte that has no token, as their library does; word pieces have one for the unknown.
+    ///
     /// # Errors
     /// Characters that the vocabulary has no token for.
     pub fn encode(&self, text: &str) -> Result<Vec<u32>, Error> {

@@ -204,10 +204,10 @@ mod tests {
             let mut best: Option<(f32, usize)> = None;
             for left in 0..parts.len().saturating_sub(1) {
                 let union = &text.as_bytes()[parts[left].start..parts[left + 1].end];
-                if let Some((_, score)) = pieces.numbers.get(union) {
-                    if best.is_none_or(|(highest, _)| *score > highest) {
-                        best = Some((*score, left));
-                    }
+                if let Some((_, score)) = pieces.numbers.get(union)
+                    && best.is_none_or(|(highest, _)| *score > highest)
+                {
+                    best = Some((*score, left));
                 }
             }
             let Some((_, left)) = best else { return parts };

@@ -56,7 +56,7 @@ impl Matrix {
     ) -> Result<Self, Error> {
         let (numbers, size) = storage.block();
         let damaged = |problem: String| Error::Damaged { what: format!("tensor `{name}`"), problem };
-        if columns % numbers != 0 {
+        if !columns.is_multiple_of(numbers) {
             return Err(damaged(format!(
                 "rows of {columns} numbers are no whole number of blocks of {numbers}"
             )));
@@ -95,22 +95,23 @@ impl Matrix {
 
     fn check_finite(&self, name: &str) -> Result<(), Error> {
         let (numbers, size) = self.storage.block();
-        let half_is_finite = |bytes: &[u8]| bytes[1] & 0x7c != 0x7c;
-        let is_finite = |block: &[u8]| match self.storage {
-            Storage::F32 => !(block[3] & 0x7f == 0x7f && block[2] & 0x80 == 0x80),
-            Storage::F16 | Storage::Q8_0 => half_is_finite(block),
-            Storage::Bf16 => !(block[1] & 0x7f == 0x7f && block[0] & 0x80 == 0x80),
-            Storage::Q4_1 => half_is_finite(block) && half_is_finite(&block[2..]),
+        let half = |bytes: &[u8]| half::f16::from_le_bytes([bytes[0], bytes[1]]).to_f32();
+        // What makes a block infinite: the number itself, or a scale.
+        let largest = |block: &[u8]| match self.storage {
+            Storage::F32 => f32::from_le_bytes([block[0], block[1], block[2], block[3]]),
+            Storage::F16 | Storage::Q8_0 => half(block),
+            Storage::Bf16 => half::bf16::from_le_bytes([block[0], block[1]]).to_f32(),
+            Storage::Q4_1 => half(block) + half(&block[2..]),
         };
-        match self.bytes.chunks_exact(size).position(|block| !is_finite(block)) {
+        match self.bytes.chunks_exact(size).position(|block| !largest(block).is_finite()) {
             None => Ok(()),
             Some(block) => {
+                let entry = largest(&self.bytes[block * size..]);
                 let (row, column) = (block * numbers / self.columns, block * numbers % self.columns);
                 Err(Error::Damaged {
                     what: format!("tensor `{name}`"),
                     problem: format!(
-                        "row {row} has a number from column {column} on that is infinite or not a number; weights must \
-                         be finite: convert the checkpoint again, or try another one"
+                        "row {row}, column {column} is {entry}; weights must be finite numbers: convert the checkpoint again"
                     ),
                 })
             }

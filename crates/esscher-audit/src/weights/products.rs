@@ -9,9 +9,10 @@ use rayon::prelude::*;
 /// Up to this many inputs are multiplied straight from the stored blocks.
 const FEW: usize = 8;
 
-/// Rows of the matrix that are unpacked together for many inputs. It does not depend on the number of threads, so that no
+/// Rows of the matrix that are unpacked together for many inputs: a multiple of the 24 rows of the kernels of AVX2, so that
+/// none of them works on a rest. It does not depend on the number of threads, so that no
 /// sum does.
-pub(crate) const PANEL: usize = 128;
+pub(crate) const PANEL: usize = 96;
 
 /// Rows of the matrix that one task of the fused loops takes.
 const ROWS_PER_TASK: usize = 64;

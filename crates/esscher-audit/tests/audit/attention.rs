@@ -8,7 +8,16 @@ use esscher_audit::model::{ExactAttention, ExactCache, LayerAttention, LayerInpu
 const ROUNDING: f32 = 3e-6;
 
 fn shape(heads: usize, key_value_heads: usize, head_dimension: usize, order: Order) -> Shape {
-    Shape { layers: 2, heads, key_value_heads, head_dimension, width: 24, vocabulary: 1, context: 5000, order }
+    Shape {
+        layers: 2,
+        heads,
+        key_value_heads,
+        head_dimension,
+        width: 24,
+        vocabulary: 1,
+        context: 5000,
+        order,
+    }
 }
 
 struct Text {
@@ -27,7 +36,8 @@ impl Text {
         Text {
             shape,
             count,
-            tilts: numbers(1, queries, 1.0),
+            // θ = q/√d: scores of order one, whose rounding is that of their weights.
+            tilts: numbers(1, queries, 1.0 / (shape.head_dimension as f32).sqrt()),
             keys: numbers(2, keys, 1.0),
             values: numbers(3, keys, 1.0),
             residual: numbers(4, count * shape.width, 1.0),
@@ -56,9 +66,8 @@ impl Text {
         for token in 0..self.count {
             for head in 0..heads {
                 let tilt = &self.tilts[(token * heads + head) * dimension..][..dimension];
-                let place = |other: usize| {
-                    (other * key_value_heads + head / (heads / key_value_heads)) * dimension
-                };
+                let place =
+                    |other: usize| (other * key_value_heads + head / (heads / key_value_heads)) * dimension;
                 let seen = if order == Order::Causal { token + 1 } else { self.count };
                 let (mut total, mut sum) = (0.0, vec![0.0; dimension]);
                 for other in 0..seen {
@@ -86,7 +95,10 @@ fn blocks_give_the_weighted_mean_of_values_at_odd_sizes() {
                 let mut output = vec![f32::NAN; text.tilts.len()];
                 ExactAttention::new(&text.shape).attend(&text.part(0, count), &mut output).unwrap();
                 let found = difference(&output, &text.expected());
-                assert!(found < ROUNDING, "{order:?}, {heads}/{key_value_heads} heads, {count} tokens: {found}");
+                assert!(
+                    found < ROUNDING,
+                    "{order:?}, {heads}/{key_value_heads} heads, {count} tokens: {found}"
+                );
             }
         }
     }

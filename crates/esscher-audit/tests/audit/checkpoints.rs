@@ -36,7 +36,10 @@ fn a_gguf_file_with_every_type_of_tensor_is_read() {
     let mut file = Gguf::tiny();
     let weights = llama(&file.write(), None);
     assert_eq!((weights.heads, weights.key_value_heads, weights.head_dimension), (2, 1, 16));
-    assert_eq!((weights.context, weights.rotation.base, weights.rotation.pairs), (16, 1e5, Pairs::Neighbours));
+    assert_eq!(
+        (weights.context, weights.rotation.base, weights.rotation.pairs),
+        (16, 1e5, Pairs::Neighbours)
+    );
     let layer = &weights.layers[0];
     for (name, matrix) in [
         ("token_embd", &weights.embedding),
@@ -83,7 +86,10 @@ fn damaged_gguf_files_are_refused_by_what_is_wrong() {
     refused(&changed(&|file| file.version = 1), "GGUF version 1 is not supported");
     refused(&changed(&|file| file.version = 3_u32.swap_bytes()), "GGUF big endian is not supported");
     refused(&changed(&|file| file.set("general.architecture", 8, text("mamba"))), "architecture `mamba`");
-    refused(&changed(&|file| file.tensor("blk.0.attn_q").kind = 12), "attn_q.weight` of type Q4_K is not supported");
+    refused(
+        &changed(&|file| file.tensor("blk.0.attn_q").kind = 12),
+        "attn_q.weight` of type Q4_K is not supported",
+    );
     refused(&changed(&|file| file.tensor("blk.0.attn_q").name = "other".into()), "attn_q.weight` is missing");
     refused(
         &changed(&|file| {
@@ -100,19 +106,34 @@ fn damaged_gguf_files_are_refused_by_what_is_wrong() {
         }),
         "tensor `blk.0.attn_q.bias` is not supported",
     );
-    refused(&changed(&|file| file.tensor("blk.0.attn_k").sizes = vec![16, 32]), "has shape [32, 16], expected [16, 32]");
+    refused(
+        &changed(&|file| file.tensor("blk.0.attn_k").sizes = vec![16, 32]),
+        "has shape [32, 16], expected [16, 32]",
+    );
     refused(&changed(&|file| file.tensor("blk.0.attn_k").sizes = vec![0, 32]), "a size that is zero or huge");
-    refused(&changed(&|file| file.tensor("blk.0.attn_k").sizes = vec![1 << 40, 1 << 40]), "larger than any file");
+    refused(
+        &changed(&|file| file.tensor("blk.0.attn_k").sizes = vec![1 << 40, 1 << 40]),
+        "larger than any file",
+    );
     refused(&changed(&|file| file.tensor("blk.0.attn_k").sizes = vec![]), "has 0 dimensions");
     refused(&changed(&|file| file.tensor("output").sizes = vec![31, 4]), "no whole number of blocks of 32");
     refused(&changed(&|file| file.tensor("blk.0.attn_v").offset = Some(1 << 40)), "do not fit");
     refused(&changed(&|file| file.tensor("blk.0.attn_v").offset = Some(u64::MAX - 31)), "do not fit");
     refused(&changed(&|file| file.tensor("blk.0.attn_v").offset = Some(0)), "inside another tensor");
     refused(&changed(&|file| file.tensor("blk.0.attn_v").offset = Some(7)), "no multiple of the alignment");
-    refused(&changed(&|file| file.set("llama.block_count", 4, size(u32::MAX))), "`blk.1.attn_norm.weight` is missing");
-    refused(&changed(&|file| file.set("llama.block_count", 4, size(0))), "`llama.block_count` must be positive");
+    refused(
+        &changed(&|file| file.set("llama.block_count", 4, size(u32::MAX))),
+        "`blk.1.attn_norm.weight` is missing",
+    );
+    refused(
+        &changed(&|file| file.set("llama.block_count", 4, size(0))),
+        "`llama.block_count` must be positive",
+    );
     refused(&changed(&|file| file.set("llama.attention.head_count", 8, text("2"))), "must be one number");
-    refused(&changed(&|file| file.set("llama.attention.head_count_kv", 4, size(3))), "a divisor of the number of heads");
+    refused(
+        &changed(&|file| file.set("llama.attention.head_count_kv", 4, size(3))),
+        "a divisor of the number of heads",
+    );
     refused(&changed(&|file| file.set("llama.rope.scaling.type", 8, text("yarn"))), "scaled frequencies");
     refused(&changed(&|file| file.set("general.alignment", 4, size(0))), "a power of two");
     refused(&changed(&|file| file.set("x", 99, vec![0; 8])), "unknown value type 99");
@@ -132,7 +153,9 @@ fn damaged_gguf_files_are_refused_by_what_is_wrong() {
         "tensor `blk.0.attn_norm.weight`: row 0, column 1 is NaN",
     );
     refused(
-        &changed(&|file| file.tensor("blk.0.attn_output").data[..4].copy_from_slice(&f32::INFINITY.to_le_bytes())),
+        &changed(&|file| {
+            file.tensor("blk.0.attn_output").data[..4].copy_from_slice(&f32::INFINITY.to_le_bytes())
+        }),
         "tensor `blk.0.attn_output.weight`: row 0, column 0 is inf",
     );
     let mut many = tiny().write();
@@ -170,6 +193,15 @@ fn llama2c_tensors_come_in_the_order_of_their_export() {
             assert_eq!(unembedding.bytes(), &bytes[at..]);
         }
     }
+}
+
+#[test]
+fn files_that_are_cut_short_or_of_no_known_format_say_so() {
+    let bytes = tiny::llama2c(5);
+    refused(&bytes[..1000], &format!("announces {} bytes, the file has 1000", bytes.len()));
+    refused(&[bytes, vec![0; 3]].concat(), "the tokenizer in tiny: the vocabulary has 0 tokens");
+    refused(b"", "a file of 0 bytes of unknown format");
+    refused(b"It was the best of times, it was the worst of times", "of unknown format");
 }
 
 #[test]
@@ -212,7 +244,11 @@ fn a_configuration_that_does_not_fit_is_refused() {
         ("\"hidden_size\": 8", "\"hidden_size\": -8", "`hidden_size` is -8"),
         ("\"hidden_size\": 8", "\"hidden_size\": 1e99", "`hidden_size`"),
         ("\"hidden_size\": 8", "\"hidden_size\": 16", "expected [5, 16]"),
-        ("\"num_hidden_layers\": 1", "\"num_hidden_layers\": 2", "layers.1.input_layernorm.weight` is missing"),
+        (
+            "\"num_hidden_layers\": 1",
+            "\"num_hidden_layers\": 2",
+            "layers.1.input_layernorm.weight` is missing",
+        ),
         ("null", "{\"rope_type\": \"yarn\"}", "one base"),
         ("\"silu\"", "\"relu\"", "`hidden_act` = "),
         ("{", "[", "not JSON"),
@@ -273,7 +309,10 @@ fn dumps_that_make_no_sense_are_refused() {
     refused(&tiny::safetensors(&tiny::dump_tensors(), Some("sideways")), "found `sideways`");
     let mut tensors = tiny::dump_tensors();
     tensors[6].1 = vec![3, 4, 16];
-    refused(&tiny::safetensors(&tensors, Some("causal")), "`layer.1.keys` has shape [3, 4, 16], expected [3, 2, 16]");
+    refused(
+        &tiny::safetensors(&tensors, Some("causal")),
+        "`layer.1.keys` has shape [3, 4, 16], expected [3, 2, 16]",
+    );
     tensors = tiny::dump_tensors();
     tensors[5].0 = "layer.2.queries".to_string();
     refused(&tiny::safetensors(&tensors, Some("causal")), "a dump here has no such tensor");
@@ -303,8 +342,7 @@ fn a_dump_is_not_a_model() {
 fn every_format() -> Vec<(Vec<u8>, Option<String>)> {
     let (tensors, config) = tiny::llama_tensors();
     let (bert, bert_config) = tiny::bert_tensors("");
-    let with_tokenizer =
-        [tiny::llama2c(261), tiny::llama2c_tokenizer(&[("a", -1.0), ("b", -2.0)])].concat();
+    let with_tokenizer = [tiny::llama2c(261), tiny::llama2c_tokenizer(&[("a", -1.0), ("b", -2.0)])].concat();
     vec![
         (Gguf::tiny().write(), None),
         (crate::vocabularies::byte_pairs().write(), None),

@@ -101,7 +101,7 @@ fn by_definition(eviction: &Eviction, group: &Group, readers: &Readers) -> (Vec<
 fn every_policy_keeps_what_its_definition_keeps() {
     let group = Group::new();
     let heads = group.heads(Order::Causal);
-    let readers = Readers::from_heads(&[heads.clone()]).unwrap();
+    let readers = Readers::from_heads(std::slice::from_ref(&heads)).unwrap();
     for policy in [Policy::SinkWindow, Policy::ObservedAttention, Policy::ExpectedAttention] {
         for budget in [48, 100] {
             let usual = Eviction::usual(policy, budget).unwrap();
@@ -125,7 +125,7 @@ fn every_policy_keeps_what_its_definition_keeps() {
 fn a_budget_for_the_whole_text_is_exact_attention() {
     let group = Group::new();
     let heads = group.heads(Order::Causal);
-    let readers = Readers::from_heads(&[heads.clone()]).unwrap();
+    let readers = Readers::from_heads(std::slice::from_ref(&heads)).unwrap();
     let atoms = Atoms { first: 0, light: 0.0, most_light: 0 };
     let whole = Replacement { atoms, window: 0, top: 0, middle: Middle::Exact };
     let exact: Vec<f32> = heads.iter().flat_map(|head| offline::outputs(&whole, head)).collect();
@@ -163,7 +163,7 @@ fn beside_a_frame_budgets_are_those_of_replacements() {
 fn a_text_where_all_see_all_is_cut_once() {
     let group = Group::new();
     let heads = group.heads(Order::Whole);
-    let readers = Readers::from_heads(&[heads.clone()]).unwrap();
+    let readers = Readers::from_heads(std::slice::from_ref(&heads)).unwrap();
     let atoms = Atoms { first: 0, light: 0.0, most_light: 0 };
     let exact = offline::outputs(&Replacement { atoms, window: 0, top: 0, middle: Middle::Exact }, &heads[0]);
     for policy in Policy::ALL {

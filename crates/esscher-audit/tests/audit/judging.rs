@@ -49,13 +49,30 @@ fn a_head_at_the_tolerance_is_accepted_once_in_twenty() {
 
 #[test]
 fn names_of_candidates_are_read_as_they_are_written() {
-    for name in
-        ["exact", "dropped", "mean", "gaussian", "tilted-gaussian", "reduced-gaussian/8", "tilted-means/32", "tilted-gaussians/4",
-         "top-16+dropped", "top-32+tilted-means/32"]
-    {
+    for name in [
+        "exact",
+        "dropped",
+        "mean",
+        "gaussian",
+        "tilted-gaussian",
+        "reduced-gaussian/8",
+        "tilted-means/32",
+        "tilted-gaussians/4",
+        "top-16+dropped",
+        "top-32+tilted-means/32",
+    ] {
         assert_eq!(measure(name).to_string(), name);
     }
-    for wrong in ["", "tilted", "top-0+mean", "top-4+exact", "tilted-means/0", "tilted-means/9999", "mean/3", "top-x+mean"] {
+    for wrong in [
+        "",
+        "tilted",
+        "top-0+mean",
+        "top-4+exact",
+        "tilted-means/0",
+        "tilted-means/9999",
+        "mean/3",
+        "top-x+mean",
+    ] {
         assert!(wrong.parse::<Candidate>().is_err(), "{wrong}");
     }
 }
@@ -119,8 +136,9 @@ fn the_control_moves_candidates_and_keeps_their_numbers() {
     let mut rows = vec![vec![Candidate::Exact; 4]; 2];
     rows[0] = vec![measure("mean"); 4];
     let assignment = Assignment::new(&SHAPE, rows).unwrap();
-    let moved: Vec<Assignment> =
-        (0..8).map(|trial| shuffled(&SHAPE, &assignment, 2, &mut Stream::new(1, trial, 0)).unwrap()).collect();
+    let moved: Vec<Assignment> = (0..8)
+        .map(|trial| shuffled(&SHAPE, &assignment, 2, &mut Stream::new(1, trial, 0)).unwrap())
+        .collect();
     assert!(moved.iter().all(|other| other.replaced_heads() == 4 && other.freed_groups(&SHAPE) == 2));
     assert!(moved.iter().any(|other| *other != assignment));
 }
@@ -129,14 +147,25 @@ fn the_control_moves_candidates_and_keeps_their_numbers() {
 fn a_cache_costs_what_its_tokens_and_states_take() {
     let frame = Frame::default();
     let tokens = 10_000;
-    let (exact, ours) =
-        Assignment::everywhere(&SHAPE, Candidate::Exact).cache_bytes(&SHAPE, &frame, Running::Streaming, tokens, 2);
+    let (exact, ours) = Assignment::everywhere(&SHAPE, Candidate::Exact).cache_bytes(
+        &SHAPE,
+        &frame,
+        Running::Streaming,
+        tokens,
+        2,
+    );
     assert_eq!(exact, ours);
     assert_eq!(exact, (2 * 16 * 2 * tokens * 2 * 2) as f64);
-    let (_, dropped) =
-        Assignment::everywhere(&SHAPE, measure("dropped")).cache_bytes(&SHAPE, &frame, Running::Streaming, tokens, 2);
+    let (_, dropped) = Assignment::everywhere(&SHAPE, measure("dropped")).cache_bytes(
+        &SHAPE,
+        &frame,
+        Running::Streaming,
+        tokens,
+        2,
+    );
     assert_eq!(dropped, (2 * 16 * 2 * frame.tokens() * 2 * 2) as f64);
-    let gaussian = Assignment::everywhere(&SHAPE, Candidate::Measure { top: 0, middle: Middle::TiltedGaussian });
+    let gaussian =
+        Assignment::everywhere(&SHAPE, Candidate::Measure { top: 0, middle: Middle::TiltedGaussian });
     let (_, shared) = gaussian.cache_bytes(&SHAPE, &frame, Running::Streaming, tokens, 2);
     let (_, owned) = gaussian.cache_bytes(&SHAPE, &frame, Running::Offline, tokens, 2);
     let state = (16 + 1) as f64 * (2 * 16 * 2) as f64;
@@ -150,5 +179,7 @@ fn a_cache_costs_what_its_tokens_and_states_take() {
 fn an_assignment_of_another_model_is_refused() {
     let message = |rows| Assignment::new(&SHAPE, rows).unwrap_err().to_string();
     assert!(message(vec![vec![Candidate::Exact; 4]]).contains("1 layers does not fit a model of 2"));
-    assert!(message(vec![vec![Candidate::Exact; 4], vec![]]).contains("layer 1 of the assignment has 0 heads"));
+    assert!(
+        message(vec![vec![Candidate::Exact; 4], vec![]]).contains("layer 1 of the assignment has 0 heads")
+    );
 }

@@ -1,6 +1,6 @@
 //! Portraits, discrepancies, segments and needles in worlds whose answers are known.
 
-use esscher_audit::discrepancy::discrepancy;
+use esscher_audit::discrepancy::{self, discrepancy};
 use esscher_audit::head::{Head, Order};
 use esscher_audit::portrait::portrait;
 use esscher_audit::segment::segments;
@@ -58,9 +58,11 @@ fn a_text_of_one_token_has_no_portrait() {
 fn discrepancies_are_relative_to_the_output_and_to_the_stream() {
     let exact: Vec<f32> = (0..20).flat_map(|_| [3.0, 4.0]).collect();
     let moved: Vec<f32> = (0..20).flat_map(|_| [3.0, 4.5]).collect();
-    let doubled = |rows: &[f32]| rows.chunks(2).map(|row| 2.0 * (row[0] * row[0] + row[1] * row[1]).sqrt()).collect();
+    let projected_norms =
+        &|rows: &[f32]| rows.chunks(2).map(|row| 2.0 * (row[0] * row[0] + row[1] * row[1]).sqrt()).collect();
     let norms = vec![10.0; 20];
-    let found = discrepancy(&moved, &exact, 2, Some((&doubled, &norms)));
+    let stream = discrepancy::Stream { projected_norms, norms: &norms };
+    let found = discrepancy(&moved, &exact, 2, Some(&stream));
     assert!((found.relative - 0.1).abs() < 1e-7);
     assert!((found.residual.unwrap() - 0.1).abs() < 1e-7);
     assert_eq!(discrepancy(&exact, &exact, 2, None).relative, 0.0);

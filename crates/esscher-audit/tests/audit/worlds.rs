@@ -6,17 +6,17 @@ use esscher_audit::checkpoint::{
 use esscher_audit::weights::{Matrix, Storage};
 use esscher_core::numerics::Stream;
 
-pub const STORAGES: [Storage; 5] =
+pub(crate) const STORAGES: [Storage; 5] =
     [Storage::F32, Storage::F16, Storage::Bf16, Storage::Q8_0, Storage::Q4_1];
 
 /// Normal numbers of a seed.
-pub fn numbers(seed: u64, count: usize, scale: f32) -> Vec<f32> {
+pub(crate) fn numbers(seed: u64, count: usize, scale: f32) -> Vec<f32> {
     let mut stream = Stream::new(seed, 0, 0);
     (0..count).map(|_| scale * stream.normal() as f32).collect()
 }
 
 /// A matrix whose stored bytes are arbitrary but sensible.
-pub fn matrix(seed: u64, storage: Storage, rows: usize, columns: usize) -> Matrix {
+pub(crate) fn matrix(seed: u64, storage: Storage, rows: usize, columns: usize) -> Matrix {
     let scale = 1.0 / (columns as f32).sqrt();
     let numbers = numbers(seed, rows * columns, scale);
     let half = |x: f32| half::f16::from_f32(x).to_le_bytes();
@@ -45,7 +45,7 @@ pub fn matrix(seed: u64, storage: Storage, rows: usize, columns: usize) -> Matri
 }
 
 /// A matrix row by row, decoded literally from the description of its format.
-pub fn decoded(matrix: &Matrix) -> Vec<Vec<f32>> {
+pub(crate) fn decoded(matrix: &Matrix) -> Vec<Vec<f32>> {
     let half = |bytes: &[u8]| half::f16::from_le_bytes([bytes[0], bytes[1]]).to_f32();
     let bytes = matrix.bytes();
     let number = |place: usize| match matrix.storage() {
@@ -64,11 +64,13 @@ pub fn decoded(matrix: &Matrix) -> Vec<Vec<f32>> {
         }
     };
     let columns = matrix.columns();
-    (0..matrix.rows()).map(|row| (0..columns).map(|column| number(row * columns + column)).collect()).collect()
+    (0..matrix.rows())
+        .map(|row| (0..columns).map(|column| number(row * columns + column)).collect())
+        .collect()
 }
 
 /// A decoder of 3 layers with 4 query heads on 2 key-value heads.
-pub fn llama(pairs: Pairs, storage: Storage) -> LlamaWeights {
+pub(crate) fn llama(pairs: Pairs, storage: Storage) -> LlamaWeights {
     let (width, dimension, hidden) = (64, 16, 96);
     let layer = |seed: u64| LlamaLayer {
         attention_norm: numbers(seed, width, 1.0),
@@ -96,13 +98,14 @@ pub fn llama(pairs: Pairs, storage: Storage) -> LlamaWeights {
 }
 
 /// An encoder of 2 layers with 4 heads.
-pub fn bert() -> BertWeights {
+pub(crate) fn bert() -> BertWeights {
     let (width, hidden) = (64, 128);
     let affine = |seed: u64, rows: usize, columns: usize| Affine {
         matrix: matrix(seed, Storage::F32, rows, columns),
         bias: numbers(seed + 100, rows, 0.1),
     };
-    let norm = |seed: u64| LayerNorm { gain: numbers(seed, width, 1.0), bias: numbers(seed + 100, width, 0.1) };
+    let norm =
+        |seed: u64| LayerNorm { gain: numbers(seed, width, 1.0), bias: numbers(seed + 100, width, 0.1) };
     let layer = |seed: u64| BertLayer {
         query: affine(seed, width, width),
         key: affine(seed + 1, width, width),
@@ -125,17 +128,17 @@ pub fn bert() -> BertWeights {
 }
 
 /// Tokens of a seed.
-pub fn tokens(seed: u64, count: usize, vocabulary: u32) -> Vec<u32> {
+pub(crate) fn tokens(seed: u64, count: usize, vocabulary: u32) -> Vec<u32> {
     numbers(seed, count, 1e4).iter().map(|x| x.abs() as u32 % vocabulary).collect()
 }
 
 /// Both models.
-pub fn weights() -> [Weights; 2] {
+pub(crate) fn weights() -> [Weights; 2] {
     [Weights::Llama(llama(Pairs::Neighbours, Storage::Q8_0)), Weights::Bert(bert())]
 }
 
 /// The largest difference of two slices as a share of the largest number of the second.
-pub fn difference(found: &[f32], expected: &[f32]) -> f32 {
+pub(crate) fn difference(found: &[f32], expected: &[f32]) -> f32 {
     assert_eq!(found.len(), expected.len());
     let largest = expected.iter().fold(0.0_f32, |a, b| a.max(b.abs()));
     found.iter().zip(expected).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max) / largest

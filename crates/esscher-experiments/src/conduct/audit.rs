@@ -10,6 +10,7 @@ use crate::{Planned, Settings, run_document};
 use assignments::{Chosen, chosen};
 use esscher_audit::assignment::Running;
 use esscher_audit::dossier::Dossier;
+use esscher_audit::head::Order;
 use esscher_audit::verdict::{Decision, Spread, Verdict};
 use esscher_lab::{Experiment, Failure, Outcome, RunFolder, write_file};
 use esscher_report::Document;
@@ -99,6 +100,8 @@ pub struct AuditFound {
     pub key_value_heads: Counts,
     /// The cheapest accepted replacements of key-value heads with their numbers, the most frequent first.
     pub replacements: Vec<(String, usize)>,
+    /// What the model is tested by: `log loss`, or `embedding distance` where every token sees all.
+    pub measured: &'static str,
     /// The model with exact attention and with replaced heads; empty for an audit of heads only.
     pub assignments: Vec<AssignmentFound>,
     /// The report on all.
@@ -120,9 +123,17 @@ pub struct Counts {
     pub refused: usize,
 }
 
+impl AuditFound {
+    /// Whether a difference of losses is one of log losses, whose exponential is a ratio of perplexities.
+    pub fn has_perplexities(&self) -> bool {
+        self.measured == LOG_LOSS
+    }
+}
+
 impl Counts {
     fn of(decisions: &[Vec<Decision>]) -> Self {
-        let count = |verdict| decisions.iter().flatten().filter(|decision| decision.verdict == verdict).count();
+        let count =
+            |verdict| decisions.iter().flatten().filter(|decision| decision.verdict == verdict).count();
         Counts {
             accepted: count(Verdict::Accepted),
             uncertain: count(Verdict::Uncertain),
@@ -218,6 +229,8 @@ pub fn audit<E: From<Error>>(
     let decisions = dossier.decide_groups(plan.deployed(), request.criterion, request.tolerance, &|_| true);
     let table = files::full_attention_heads(&decisions, request.tolerance);
     write_file(&found.full_attention_heads, table.as_bytes()).map_err(Error::from)?;
+    let configuration = files::configuration(&plan.questions().frame);
+    write_file(&root.join("config.json"), configuration.as_bytes()).map_err(Error::from)?;
     Ok(Audit { folder: root, found: Some(found) })
 }
 
@@ -248,7 +261,9 @@ impl Prepared {
             (Some(text), Some(test)) => (text.clone(), test.clone(), false),
             (Some(text), None) => (text.clone(), text.clone(), true),
             (None, Some(test)) => (default_text(&subject).to_string(), test.clone(), false),
-            (None, None) if default_text(&subject) == STORIES => (STORIES.to_string(), STORIES.to_string(), true),
+            (None, None) if default_text(&subject) == STORIES => {
+                (STORIES.to_string(), STORIES.to_string(), true)
+            }
             (None, None) => ("bible".to_string(), "jargon".to_string(), false),
         };
         let context = subject.model.shape().context as u64;
@@ -342,6 +357,10 @@ impl Prepared {
             heads_offline: heads(Running::Offline),
             key_value_heads: Counts::of(&groups),
             replacements,
+            measured: match shape.order {
+                Order::Causal => LOG_LOSS,
+                Order::Whole => "embedding distance",
+            },
             assignments: Vec::new(),
             report: root.join("report.html"),
             verdicts: root.join("verdicts.json"),
@@ -351,6 +370,7 @@ impl Prepared {
 }
 
 const STORIES: &str = "stories";
+const LOG_LOSS: &str = "log loss";
 
 /// What a model was trained on is what it is best judged by.
 fn default_text(subject: &Subject) -> &'static str {
@@ -369,7 +389,8 @@ fn parts(split: bool) -> [crate::kinds::audit::Excerpt; 2] {
 /// The audit's folder: the model's name and the beginning of a checksum of all that was asked, so that the same request goes on
 /// in the same folder.
 fn name(model: &str, heads: &Planned, test: &str, request: &AuditRequest) -> Result<String, Error> {
-    let stem = Path::new(model).file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+    let stem =
+        Path::new(model).file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
     let stem: String = stem.chars().filter(|sign| sign.is_alphanumeric() || "-_.".contains(*sign)).collect();
     if stem.is_empty() || stem.starts_with('.') {
         return Err(Error::NoName { file: PathBuf::from(model) });
@@ -415,7 +436,8 @@ fn joined(found: &AuditFound, documents: Vec<Document>) -> Document {
     for document in documents {
         let title = document.title;
         sections.extend(document.sections);
-        provenance.extend(document.provenance.into_iter().map(|(name, value)| (format!("{title}: {name}"), value)));
+        provenance
+            .extend(document.provenance.into_iter().map(|(name, value)| (format!("{title}: {name}"), value)));
     }
     Document { title: format!("The audit of {}", found.model), summary, sections, provenance }
 }

@@ -12,9 +12,7 @@ mod request;
 mod runs;
 
 #[cfg(feature = "audit")]
-pub use audit::{
-    AssignmentFound, Audit, AuditFound, AuditRequest, Counts, Criterion, Estimated, audit,
-};
+pub use audit::{AssignmentFound, Audit, AuditFound, AuditRequest, Counts, Criterion, Estimated, audit};
 pub use error::Error;
 pub use publish::{Described, Finding, describe, publish};
 pub use reproduce::{Reproduction, Request, reproduce, verdict_word};

@@ -10,8 +10,7 @@ use std::sync::OnceLock;
 pub const NAME: &str = "tiny-random";
 
 /// In one line.
-pub const SUMMARY: &str =
-    "random weights made on the spot, for examples and tests: 2 layers of 4 query and 2 key-value heads, context 256";
+pub const SUMMARY: &str = "random weights made on the spot, for examples and tests: 2 layers of 4 query and 2 key-value heads, context 256";
 
 const LAYERS: usize = 2;
 const HEADS: usize = 4;

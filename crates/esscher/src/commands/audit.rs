@@ -75,8 +75,12 @@ fn in_words(found: &AuditFound) -> String {
         lines.push(format!("cheapest         {}", counts.join(", ")));
     }
     if !found.assignments.is_empty() {
+        let cache = format!("cache at {}", found.length);
         lines.push(String::new());
-        lines.push(format!("{:<44} {:>6} {:>8} {:>8}  {}", "replaced", "heads", "cache", "at most", "loss"));
+        lines.push(format!(
+            "{:<44} {:>5} {cache:>14} {:>10}  {}",
+            "replaced", "heads", "at context", found.measured
+        ));
         lines.extend(found.assignments.iter().enumerate().map(|(number, one)| line(one, number)));
         if let Some(saved) = saved(found) {
             lines.push(String::new());
@@ -105,7 +109,7 @@ fn line(one: &AssignmentFound, number: usize) -> String {
     let needles = one.retrieval.map_or(String::new(), |share| format!("  needles {:.2}", share.mean));
     let percent = |share: f64| format!("{:.0} %", 100.0 * share);
     format!(
-        "{:<44} {:>6} {:>8} {:>8}  {loss}{needles}",
+        "{:<44} {:>5} {:>14} {:>10}  {loss}{needles}",
         one.name,
         one.heads,
         percent(one.cache_share),
@@ -122,27 +126,27 @@ fn saved(found: &AuditFound) -> Option<String> {
     let named = |name: &str| found.assignments.iter().find(|one| one.name == name);
     let accepted = named("accepted key-value heads")?;
     let (exact, ours) = accepted.cache_bytes_at_context;
-    let ratio = |one: &AssignmentFound| {
-        format!("{:+.2} %{}", 100.0 * (one.difference.mean.exp() - 1.0), match one.difference.standard_error {
-            Some(error) => format!(" ± {:.2}", 100.0 * error),
-            None => String::new(),
-        })
+    let cost = |one: &AssignmentFound| {
+        if !found.has_perplexities() {
+            return format!("{:+.4}{}", one.difference.mean, error(&one.difference));
+        }
+        let error =
+            one.difference.standard_error.map_or(String::new(), |error| format!(" ± {:.2}", 100.0 * error));
+        format!("{:+.2} %{error}", 100.0 * (one.difference.mean.exp() - 1.0))
     };
-    let control = named("as many random key-value heads").map_or(String::new(), |one| {
-        format!("; as many random ones: {}", ratio(one))
-    });
+    let what = if found.has_perplexities() { "perplexity" } else { found.measured };
+    let control = named("as many random key-value heads")
+        .map_or(String::new(), |one| format!("; as many random ones: {}", cost(one)));
     Some(format!(
-        "accepted key-value heads save {:.1} of {:.1} MB of cache at the full context; perplexity {}{control}",
+        "accepted key-value heads save {:.1} of {:.1} MB of cache at the full context; {what} {}{control}",
         (exact - ours) / 1e6,
         exact / 1e6,
-        ratio(accepted)
+        cost(accepted)
     ))
 }
 
 fn in_json(found: &AuditFound) -> Value {
-    let counts = |counts: &Counts| {
-        json!({ "accepted": counts.accepted, "uncertain": counts.uncertain, "refused": counts.refused })
-    };
+    let counts = |counts: &Counts| json!({ "accepted": counts.accepted, "uncertain": counts.uncertain, "refused": counts.refused });
     let estimated = |one: &Estimated| json!({ "mean": one.mean, "standard_error": one.standard_error });
     let assignments: Vec<Value> = found
         .assignments
@@ -159,7 +163,7 @@ fn in_json(found: &AuditFound) -> Value {
     json!({
         "model": found.model, "layers": found.sizes[0], "heads_per_layer": found.sizes[1],
         "key_value_heads_per_layer": found.sizes[2], "length": found.length, "texts": found.texts,
-        "running": found.running, "tolerance": found.tolerance, "heads": counts(&found.heads),
+        "running": found.running, "tolerance": found.tolerance, "measured": found.measured, "heads": counts(&found.heads),
         "heads_offline": counts(&found.heads_offline), "key_value_heads": counts(&found.key_value_heads),
         "replacements": found.replacements.iter().map(|(name, count)| json!({ "candidate": name, "count": count }))
             .collect::<Vec<_>>(),

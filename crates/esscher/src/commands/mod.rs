@@ -36,7 +36,18 @@ pub(crate) fn execute(arguments: Arguments) -> Result<Ending, Trouble> {
         Command::Report { runs, out } => report::report(&common, &runs, out.as_deref()),
         Command::List { group } => list::list(&common, group),
         #[cfg(feature = "audit")]
-        Command::Audit { model, text, test, length, tolerance, criterion, candidates, texts, heads_only, run } => {
+        Command::Audit {
+            model,
+            text,
+            test,
+            length,
+            tolerance,
+            criterion,
+            candidates,
+            texts,
+            heads_only,
+            run,
+        } => {
             let request = AuditRequest {
                 model,
                 text,

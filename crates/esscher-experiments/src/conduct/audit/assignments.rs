@@ -55,8 +55,7 @@ pub(super) fn chosen(
     let mut all = Vec::new();
     let mut push = |name: String, running, assignment| all.push(Chosen { name, running, assignment });
 
-    let offline =
-        dossier.decide_heads(Running::Offline, request.criterion, request.tolerance, &|_| true);
+    let offline = dossier.decide_heads(Running::Offline, request.criterion, request.tolerance, &|_| true);
     let by_head = dossier.assignment(&offline)?;
     if by_head.replaced_heads() > 0 {
         let random = shuffled(shape, &by_head, 1, &mut Stream::new(seed, 0, 0))?;
@@ -73,7 +72,11 @@ pub(super) fn chosen(
         push("accepted key-value heads, middle dropped".to_string(), deployed, dropped);
     }
     let tilted = Candidate::Measure { top: 0, middle: Middle::TiltedGaussian };
-    push("all heads tilted-gaussian, offline".to_string(), Running::Offline, Assignment::everywhere(shape, tilted));
+    push(
+        "all heads tilted-gaussian, offline".to_string(),
+        Running::Offline,
+        Assignment::everywhere(shape, tilted),
+    );
     if deployed != Running::Offline {
         push("all heads tilted-gaussian".to_string(), deployed, Assignment::everywhere(shape, tilted));
     }

@@ -2,6 +2,7 @@
 
 use super::AuditRequest;
 use crate::kinds::audit::heads::HeadsPlan;
+use esscher_audit::candidate::Frame;
 use esscher_audit::dossier::Dossier;
 use esscher_audit::portrait::Portrait;
 use esscher_audit::verdict::{Decision, Spread, Verdict, spread};
@@ -116,8 +117,15 @@ pub(super) fn full_attention_heads(decisions: &[Vec<Decision>], tolerance: f64) 
             Verdict::Uncertain | Verdict::Refused => score.max(ABOVE),
         }
     };
-    let line = |row: &Vec<Decision>| row.iter().map(|one| format!("{:.4}", number(one))).collect::<Vec<_>>().join("\t");
+    let line = |row: &Vec<Decision>| {
+        row.iter().map(|one| format!("{:.4}", number(one))).collect::<Vec<_>>().join("\t")
+    };
     decisions.iter().map(|row| line(row) + "\n").collect()
+}
+
+/// What DuoAttention reads beside the table: how many first and last tokens its streaming heads keep.
+pub(super) fn configuration(frame: &Frame) -> String {
+    format!("{:#}\n", json!({ "sink_size": frame.atoms.first, "recent_size": frame.window }))
 }
 
 /// The neighbours of the threshold one half in four decimals.

@@ -169,7 +169,10 @@ impl HeadsPlan {
                 first_token_weight: 0.0,
                 sink: Sink { position: 0, weight: 0.0 },
             },
-            errors: vec![Discrepancy { relative: f64::INFINITY, residual: None }; self.questions.candidates.len()],
+            errors: vec![
+                Discrepancy { relative: f64::INFINITY, residual: None };
+                self.questions.candidates.len()
+            ],
         };
         let heads = shape.layers * shape.heads;
         let nobody: Vec<Findings> = (0..heads)
@@ -215,7 +218,9 @@ impl HeadsPlan {
         self.lengths
             .iter()
             .zip(found)
-            .map(|(at, texts)| Ok((at.length, Dossier::new(shape, self.questions.candidates.clone(), texts)?)))
+            .map(|(at, texts)| {
+                Ok((at.length, Dossier::new(shape, self.questions.candidates.clone(), texts)?))
+            })
             .collect()
     }
 

@@ -9,9 +9,7 @@ use esscher_audit::candidate::Candidate;
 use esscher_audit::dossier::{Criterion, Dossier};
 use esscher_audit::portrait::Portrait;
 use esscher_audit::verdict::{CONFIDENCE, Decision, Spread, Verdict, spread};
-use esscher_report::{
-    Axis, Block, Cell, DataTable, Figure, HeatMap, Mark, Point, Scale, Section, Series,
-};
+use esscher_report::{Axis, Block, Cell, DataTable, Figure, HeatMap, Mark, Point, Scale, Section, Series};
 
 /// The tolerances that every report tells.
 const TOLERANCES: [f64; 3] = [0.02, 0.05, 0.10];
@@ -49,7 +47,9 @@ impl HeadsPlan {
 
     fn error_in_words(&self) -> &'static str {
         match self.criterion {
-            Criterion::Output => "|approximate − exact| / |exact| of a head's output, median over the queries of a text's second half",
+            Criterion::Output => {
+                "|approximate − exact| / |exact| of a head's output, median over the queries of a text's second half"
+            }
             Criterion::Residual => {
                 "|W_O (approximate − exact)| / |residual stream|, root mean square over the queries of a text's second half"
             }
@@ -143,13 +143,22 @@ impl HeadsPlan {
         };
         let mut blocks = vec![Block::Table(table)];
         blocks.extend(self.heat_maps(length, dossier).into_iter().map(Block::HeatMap));
-        Section { id: "verdicts".to_string(), title: "Which heads may be replaced".to_string(), verdict: None, blocks }
+        Section {
+            id: "verdicts".to_string(),
+            title: "Which heads may be replaced".to_string(),
+            verdict: None,
+            blocks,
+        }
     }
 
     fn heat_maps(&self, length: usize, dossier: &Dossier) -> Vec<HeatMap> {
         let shape = dossier.shape();
         let numbers = |count: usize| (0..count).map(|number| number.to_string()).collect::<Vec<_>>();
-        let map = |id: &str, title: &str, caption: String, label: &str, cell: &dyn Fn(usize, usize) -> Option<f64>| HeatMap {
+        let map = |id: &str,
+                   title: &str,
+                   caption: String,
+                   label: &str,
+                   cell: &dyn Fn(usize, usize) -> Option<f64>| HeatMap {
             id: id.to_string(),
             title: title.to_string(),
             caption,
@@ -158,7 +167,9 @@ impl HeadsPlan {
             columns: numbers(shape.heads),
             rows: numbers(shape.layers),
             cells: (0..shape.layers)
-                .map(|layer| (0..shape.heads).map(|head| cell(layer, head).filter(|value| value.is_finite())).collect())
+                .map(|layer| {
+                    (0..shape.heads).map(|head| cell(layer, head).filter(|value| value.is_finite())).collect()
+                })
                 .collect(),
             colour_label: label.to_string(),
             scale: Scale::Logarithmic,
@@ -166,7 +177,8 @@ impl HeadsPlan {
         };
         let portrait = |pick: fn(&Portrait) -> f64| {
             move |layer: usize, head: usize| {
-                let values: Vec<f64> = dossier.findings(layer, head).map(|found| pick(&found.portrait)).collect();
+                let values: Vec<f64> =
+                    dossier.findings(layer, head).map(|found| pick(&found.portrait)).collect();
                 spread(&values).map(|spread| spread.mean)
             }
         };
@@ -195,7 +207,8 @@ impl HeadsPlan {
         maps.push(map(
             "effective-tokens",
             "Effective tokens",
-            "1/Σp²: over how many tokens a query spreads its weight; median over queries, mean over texts.".to_string(),
+            "1/Σp²: over how many tokens a query spreads its weight; median over queries, mean over texts."
+                .to_string(),
             "tokens",
             &portrait(|portrait| portrait.effective_tokens),
         ));
@@ -214,7 +227,8 @@ impl HeadsPlan {
     /// The candidate of the first heat map: the tilted Gaussian as it would be deployed, or else the last that was asked so.
     fn shown_candidate(&self) -> Option<(usize, String)> {
         let deployed = self.deployed();
-        let asked = self.questions.candidates.iter().enumerate().filter(|(_, (_, running))| *running == deployed);
+        let asked =
+            self.questions.candidates.iter().enumerate().filter(|(_, (_, running))| *running == deployed);
         let named = asked.map(|(number, (candidate, running))| {
             (number, candidate.to_string(), format!("`{candidate}`, {}", running.name()))
         });
@@ -244,7 +258,8 @@ impl HeadsPlan {
         };
         let dimension = longest.shape().head_dimension;
         let accepted = |dossier: &Dossier, candidate: Candidate, running: Running| {
-            counts(&dossier.decide_heads(running, self.criterion, self.tolerance, &|one| *one == candidate))[0]
+            counts(&dossier.decide_heads(running, self.criterion, self.tolerance, &|one| *one == candidate))
+                [0]
         };
         let asked = self.questions.candidates.iter().enumerate();
         let rows = asked
@@ -288,7 +303,9 @@ impl HeadsPlan {
                         colour,
                         points: dossiers
                             .iter()
-                            .filter_map(|(length, dossier)| point(number, *candidate, *length as f64, dossier))
+                            .filter_map(|(length, dossier)| {
+                                point(number, *candidate, *length as f64, dossier)
+                            })
                             .collect(),
                     })
                     .collect()
@@ -300,16 +317,17 @@ impl HeadsPlan {
             let shares = line(&|_, candidate, length, dossier| {
                 Some(Point::new(length, accepted(dossier, candidate, deployed) as f64 / heads))
             });
-            let figure = |id: &str, title: &str, caption: &str, label: &str, scale: Scale, series: Vec<Series>| {
-                Block::Figure(Figure {
-                    id: id.to_string(),
-                    title: title.to_string(),
-                    caption: caption.to_string(),
-                    x: Axis { label: "tokens of a text".to_string(), scale: Scale::Logarithmic },
-                    y: Axis { label: label.to_string(), scale },
-                    series,
-                })
-            };
+            let figure =
+                |id: &str, title: &str, caption: &str, label: &str, scale: Scale, series: Vec<Series>| {
+                    Block::Figure(Figure {
+                        id: id.to_string(),
+                        title: title.to_string(),
+                        caption: caption.to_string(),
+                        x: Axis { label: "tokens of a text".to_string(), scale: Scale::Logarithmic },
+                        y: Axis { label: label.to_string(), scale },
+                        series,
+                    })
+                };
             blocks.push(figure(
                 "error-against-length",
                 "Error against length",
@@ -321,13 +339,21 @@ impl HeadsPlan {
             blocks.push(figure(
                 "accepted-against-length",
                 "Accepted heads against length",
-                &format!("The share of query heads that each candidate alone is accepted for, {}.", deployed.name()),
+                &format!(
+                    "The share of query heads that each candidate alone is accepted for, {}.",
+                    deployed.name()
+                ),
                 "share of heads",
                 Scale::Linear,
                 shares,
             ));
         }
-        Section { id: "candidates".to_string(), title: "What replaces them".to_string(), verdict: None, blocks }
+        Section {
+            id: "candidates".to_string(),
+            title: "What replaces them".to_string(),
+            verdict: None,
+            blocks,
+        }
     }
 
     fn every_head_section(&self, length: usize, dossier: &Dossier) -> Section {
@@ -337,7 +363,8 @@ impl HeadsPlan {
         let mut rows = Vec::new();
         for (layer, of_layer) in decisions.iter().enumerate() {
             for (head, decision) in of_layer.iter().enumerate() {
-                let portraits: Vec<&Portrait> = dossier.findings(layer, head).map(|found| &found.portrait).collect();
+                let portraits: Vec<&Portrait> =
+                    dossier.findings(layer, head).map(|found| &found.portrait).collect();
                 let of = |pick: fn(&Portrait) -> f64| {
                     spread(&portraits.iter().map(|portrait| pick(portrait)).collect::<Vec<_>>())
                 };
@@ -353,7 +380,9 @@ impl HeadsPlan {
                     Cell::Text(self.sink_in_words(length, &portraits)),
                     Cell::Text(self.best_in_words(dossier, layer, head)),
                     Cell::Text(decision.verdict.name().to_string()),
-                    decision.candidate.map_or(Cell::Missing, |candidate| Cell::Text(format!("`{candidate}`"))),
+                    decision
+                        .candidate
+                        .map_or(Cell::Missing, |candidate| Cell::Text(format!("`{candidate}`"))),
                 ]);
             }
         }
@@ -395,7 +424,8 @@ impl HeadsPlan {
         let Some(portrait) = portraits.first() else { return String::new() };
         let sink = portrait.sink;
         let text = self.lengths.iter().find(|at| at.length == length).and_then(|at| at.texts.first());
-        let token = text.and_then(|text| text.get(sink.position)).map(|token| self.subject.vocabulary.token(*token));
+        let token =
+            text.and_then(|text| text.get(sink.position)).map(|token| self.subject.vocabulary.token(*token));
         // Backquotes and dollars would be read as markup.
         let token = token.map_or(String::new(), |token| {
             let plain: String = token.chars().filter(|sign| !"`$*".contains(*sign)).collect();

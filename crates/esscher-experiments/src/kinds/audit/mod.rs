@@ -24,7 +24,8 @@ fn frame(section: &mut Section, shape: &Shape) -> Result<Frame, Mistake> {
     };
     let window = section.integer("window", 0..=65_536, Some(default as u64))? as usize;
     if shape.order == Order::Whole && window > 0 {
-        let message = format!("every token of this model sees all: there is no window, expected 0, found {window}");
+        let message =
+            format!("every token of this model sees all: there is no window, expected 0, found {window}");
         return Err(section.mistake("window", message));
     }
     Ok(Frame { window, ..frame })

@@ -334,7 +334,11 @@ impl Plan for ModelPlan {
 }
 
 impl ModelPlan {
-    fn attention<'a>(&'a self, named: &'a NamedAssignment, calibration: &'a Calibration) -> Box<dyn LayerAttention + 'a> {
+    fn attention<'a>(
+        &'a self,
+        named: &'a NamedAssignment,
+        calibration: &'a Calibration,
+    ) -> Box<dyn LayerAttention + 'a> {
         let (shape, assignment) = (self.shape(), &named.assignment);
         Box::new(ReplacedAttention::new(shape, assignment, &self.frame, named.running, calibration))
     }

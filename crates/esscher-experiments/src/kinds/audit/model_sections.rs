@@ -49,11 +49,21 @@ impl ModelPlan {
             ("model", format!("`{}`, {}, SHA-256 {digest}…", self.subject.name, self.subject.format)),
             (
                 "calibrated on",
-                format!("{} segments of {} tokens of {}", self.calibration_segments, self.length, self.calibrating.in_words()),
+                format!(
+                    "{} segments of {} tokens of {}",
+                    self.calibration_segments,
+                    self.length,
+                    self.calibrating.in_words()
+                ),
             ),
             (
                 "tested on",
-                format!("{} segments of {} tokens of {}{needles}", self.texts.len(), self.length, self.testing.in_words()),
+                format!(
+                    "{} segments of {} tokens of {}{needles}",
+                    self.texts.len(),
+                    self.length,
+                    self.testing.in_words()
+                ),
             ),
             ("kept exactly in replaced heads", frame_in_words(&self.frame)),
         ]
@@ -79,7 +89,8 @@ impl ModelPlan {
                     rounded(self.cache_share(named, shape.context)),
                 ];
                 let difference = losses.paired_difference(number).filter(|_| number > 0);
-                let cell = |spread: Option<Spread>| spread.map_or(Cell::Missing, |spread| number_cell(&spread));
+                let cell =
+                    |spread: Option<Spread>| spread.map_or(Cell::Missing, |spread| number_cell(&spread));
                 match causal {
                     true => {
                         row.push(cell(losses.mean(number).map(exponential)));
@@ -115,7 +126,9 @@ impl ModelPlan {
                 "Differences are paired: text by text against exact attention; errors are one standard error over texts (that of a \
                  perplexity contains how much texts differ, that of its ratio does not)."
             }
-            false => "Distances are 1 − cosine to the embedding with exact attention; errors are one standard error over texts.",
+            false => {
+                "Distances are 1 − cosine to the embedding with exact attention; errors are one standard error over texts."
+            }
         };
         DataTable {
             id: "assignments".to_string(),
@@ -158,7 +171,8 @@ impl ModelPlan {
             ),
             x: Axis { label: "cache, share of exact attention's".to_string(), scale: Scale::Linear },
             y: Axis {
-                label: if causal { "log-loss difference to exact attention" } else { "embedding distance" }.to_string(),
+                label: if causal { "log-loss difference to exact attention" } else { "embedding distance" }
+                    .to_string(),
                 scale: Scale::Linear,
             },
             series,

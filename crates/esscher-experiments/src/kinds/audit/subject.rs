@@ -49,7 +49,9 @@ impl Subject {
     ) -> Result<Arc<Self>, Error> {
         let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
         loaded.retain(|(_, subject)| subject.strong_count() > 0);
-        if let Some(subject) = loaded.iter().find(|(known, _)| known == choice).and_then(|(_, held)| held.upgrade()) {
+        if let Some(subject) =
+            loaded.iter().find(|(known, _)| known == choice).and_then(|(_, held)| held.upgrade())
+        {
             return Ok(subject);
         }
         let bytes = choice.load(store, progress)?;
