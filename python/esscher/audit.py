@@ -88,9 +88,9 @@ class Audit:
     errors: Results
     """A row per query head, candidate and way of running: mean error over texts with its bounds."""
     assignments: Results
-    """A row per way to replace heads, the first with none: the model's ``log_loss`` (for encoders the distance of
-    embeddings), its paired ``difference`` to exact attention with ``standard_error``, the share of the cache that is
-    left, and of needles that are found (``retrieval``). Empty for an audit of heads only."""
+    """A row per way to replace heads, the first with none: the model's ``log_loss`` (for encoders
+    ``embedding_distance``), its paired ``difference`` to exact attention with ``standard_error``, the share of the cache
+    that is left, and of needles that are found (``retrieval``). Empty for an audit of heads only."""
     full_attention_heads: NDArray[np.float64]
     """Layers × key-value heads: a head keeps full attention where the number is at least one half."""
     report: Path
@@ -121,20 +121,11 @@ class Audit:
         )
         self.errors = Results(_error_columns(verdicts["heads"]), title=f"errors of the heads of {self.model}")
         rows = found["assignments"]
-        names = [
-            "name",
-            "running",
-            "heads",
-            "key_value_heads",
-            "cache_share",
-            "cache_share_at_context",
-            "log_loss",
-            "difference",
-            "standard_error",
-            "retrieval",
-        ]
-        title = f"{self.model} with replaced heads"
-        self.assignments = Results({name: [row[name] for row in rows] for name in names}, title=title)
+        keys = ["name", "running", "heads", "key_value_heads", "cache_share", "cache_share_at_context", "loss"]
+        keys += ["difference", "standard_error", "retrieval"]
+        names = {"loss": found["measured"].replace(" ", "_")}
+        columns = {names.get(key, key): [row[key] for row in rows] for key in keys}
+        self.assignments = Results(columns, title=f"{self.model} with replaced heads")
         self.full_attention_heads = np.loadtxt(found["full_attention_heads"], delimiter="\t", ndmin=2)
 
     def __repr__(self) -> str:

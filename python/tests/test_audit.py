@@ -237,7 +237,7 @@ def test_an_audit_tells_of_heads_and_model(audited):
     np.testing.assert_allclose(found.heads["prompt_length_asked"], np.exp(found.heads["score_variance"]))
     assert ((found.heads["sink_position"] >= 0) & (found.heads["sink_position"] < 96)).all()
     assert set(found.errors["candidate"]) == {"dropped", "mean", "tilted-gaussian"}
-    assert found.assignments["name"][0] == "exact"
+    assert found.assignments["name"][0] == "exact attention"
     assert found.assignments["difference"][0] == 0
     assert (found.assignments["log_loss"] > 0).all()
     assert found.report.read_text().startswith("<!")

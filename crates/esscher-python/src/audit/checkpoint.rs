@@ -106,6 +106,7 @@ fn in_python<'py>(py: Python<'py>, found: &AuditFound) -> PyResult<Bound<'py, Py
     answer.set_item("texts", found.texts)?;
     answer.set_item("running", found.running)?;
     answer.set_item("tolerance", found.tolerance)?;
+    answer.set_item("measured", found.measured)?;
     let assignments: Vec<Bound<'py, PyDict>> =
         found.assignments.iter().map(|one| assignment(py, one)).collect::<PyResult<_>>()?;
     answer.set_item("assignments", assignments)?;
@@ -124,7 +125,7 @@ fn assignment<'py>(py: Python<'py>, found: &AssignmentFound) -> PyResult<Bound<'
     row.set_item("key_value_heads", found.key_value_heads)?;
     row.set_item("cache_share", found.cache_share)?;
     row.set_item("cache_share_at_context", found.cache_share_at_context)?;
-    row.set_item("log_loss", found.loss.mean)?;
+    row.set_item("loss", found.loss.mean)?;
     row.set_item("difference", found.difference.mean)?;
     row.set_item("standard_error", error(&found.difference))?;
     row.set_item("retrieval", found.retrieval.map_or(f64::NAN, |retrieval| retrieval.mean))?;
