@@ -89,8 +89,8 @@ class Audit:
     """A row per query head, candidate and way of running: mean error over texts with its bounds."""
     assignments: Results
     """A row per way to replace heads, the first with none: the model's ``log_loss`` (for encoders
-    ``embedding_distance``), its paired ``difference`` to exact attention with ``standard_error``, the share of the cache
-    that is left, and of needles that are found (``retrieval``). Empty for an audit of heads only."""
+    ``embedding_distance``), its paired ``difference`` to exact attention with ``standard_error``, the part of the
+    cache that is left, and of needles that are found (``retrieval``). Empty for an audit of heads only."""
     full_attention_heads: NDArray[np.float64]
     """Layers × key-value heads: a head keeps full attention where the number is at least one half."""
     report: Path
