@@ -35,7 +35,7 @@ impl PyStreamingCache {
         let whole = numbers::whole("dimension", dimension, 0..=u64::from(u32::MAX))? as usize;
         let dimension = self::dimension("dimension", whole)?;
         let frame = self::frame(&frame)?;
-        let replacement = match candidate.parse().or_raise()? {
+        let replacement = match candidate.parse::<Candidate>().or_raise()? {
             Candidate::Exact => frame.replacement(0, Middle::Exact),
             Candidate::Measure { top, middle } => frame.replacement(top, middle),
             Candidate::Kept { policy, budget } => {

@@ -31,7 +31,7 @@ pub(crate) fn audit_replace<'py>(
     frame: PyFrame<'py>,
     readers: Option<PyReaders<'py>>,
 ) -> PyResult<Bound<'py, PyArrayDyn<f32>>> {
-    let candidate: Candidate = candidate.parse().or_raise()?;
+    let candidate = candidate.parse::<Candidate>().or_raise()?;
     let order = choice("order", order, &ORDERS)?;
     let running = choice("running", running, &RUNNINGS)?;
     let frame = self::frame(&frame)?;
@@ -96,7 +96,7 @@ pub(crate) fn audit_state_tokens(
     dimension: &Bound<'_, PyAny>,
     frame: PyFrame<'_>,
 ) -> PyResult<f64> {
-    let candidate: Candidate = candidate.parse().or_raise()?;
+    let candidate = candidate.parse::<Candidate>().or_raise()?;
     let dimension = self::dimension(
         "dimension",
         numbers::whole("dimension", dimension, 0..=u64::from(u32::MAX))? as usize,
