@@ -72,7 +72,6 @@ pub(super) fn dimension(what: &str, found: usize) -> PyResult<usize> {
 
 /// The query heads that share keys and values: tilts of each, heads × tokens × dimension.
 pub(super) struct Queries {
-    pub(super) heads: usize,
     pub(super) tokens: usize,
     pub(super) dimension: usize,
     /// As they came in.
@@ -100,7 +99,7 @@ impl Queries {
                 format!("scale is {scale}: some queries times it are too large for single precision");
             return Err(PyValueError::new_err(message));
         }
-        Ok(Queries { heads, tokens, dimension, shape: queries.shape().to_vec(), tilts })
+        Ok(Queries { tokens, dimension, shape: queries.shape().to_vec(), tilts })
     }
 
     /// The heads, which share these keys and values.
