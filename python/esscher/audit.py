@@ -179,7 +179,7 @@ def audit(
     >>> import tempfile
     >>> from esscher import audit
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     found = audit.audit("tiny-random", lengths=96, texts=3, candidates=["mean"], heads_only=True, out=folder)
+    ...     found = audit.audit("tiny-random", lengths=192, texts=3, candidates=["mean"], heads_only=True, out=folder)
     >>> found.sizes, len(found.heads), found.full_attention_heads.shape
     ((2, 4, 2), 8, (2, 2))
     """

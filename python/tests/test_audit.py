@@ -216,7 +216,7 @@ def test_named_models_are_listed():
     assert set(es.catalogue("models")["name"]) == set(found["name"])
 
 
-QUICK = {"lengths": [96], "texts": 3, "candidates": ["dropped", "mean", "tilted-gaussian"], "progress": False}
+QUICK = {"lengths": [192], "texts": 3, "candidates": ["dropped", "mean", "tilted-gaussian"], "progress": False}
 
 
 @pytest.fixture(scope="module")
@@ -228,14 +228,14 @@ def audited(tmp_path_factory):
 
 def test_an_audit_tells_of_heads_and_model(audited):
     found, out = audited
-    assert (found.model, found.sizes, found.length, found.running) == ("tiny-random", (2, 4, 2), 96, "streaming")
+    assert (found.model, found.sizes, found.length, found.running) == ("tiny-random", (2, 4, 2), 192, "streaming")
     assert (found.texts, found.tolerance, found.criterion, found.folder.parent) == (3, 0.05, "output", out)
     assert (len(found.heads), len(found.key_value_heads)) == (8, 4)
     assert set(found.heads["verdict"]) <= {"accepted", "uncertain", "refused"}
     assert (found.heads["low"] <= found.heads["error"]).all()
     assert (found.heads["error"] <= found.heads["high"]).all()
     np.testing.assert_allclose(found.heads["prompt_length_asked"], np.exp(found.heads["score_variance"]))
-    assert ((found.heads["sink_position"] >= 0) & (found.heads["sink_position"] < 96)).all()
+    assert ((found.heads["sink_position"] >= 0) & (found.heads["sink_position"] < 192)).all()
     assert set(found.errors["candidate"]) == {"dropped", "mean", "tilted-gaussian"}
     assert found.assignments["name"][0] == "exact attention"
     assert found.assignments["difference"][0] == 0

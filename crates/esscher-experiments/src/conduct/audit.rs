@@ -210,7 +210,7 @@ pub fn audit<E: From<Error>>(
     let mut found = prepared.found(request, &plan, *length, dossier, &root);
     let mut documents = vec![heads];
     if !request.heads_only {
-        let chosen = chosen(request, &plan, dossier, prepared.heads.seed()).map_err(Error::from)?;
+        let chosen = chosen(request, &plan, dossier, *length, prepared.heads.seed()).map_err(Error::from)?;
         let planned = prepared.model(request, *length, &chosen)?;
         let folder = RunFolder::open(&root.join("model"), &planned).map_err(Error::from)?;
         let Outcome::Finished { result, provenance, .. } = run("model", &planned, &folder)? else {

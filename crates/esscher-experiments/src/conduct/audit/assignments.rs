@@ -20,8 +20,10 @@ pub(super) struct Chosen {
     assignment: Assignment,
 }
 
-/// Token-equivalents beside the frame's, for comparisons at equal budgets.
-const BUDGET: usize = 32;
+/// Token-equivalents beside the frame's, for comparisons at equal budgets: a sixteenth of the text, at most 64.
+fn budget(length: usize) -> usize {
+    (length / 16).clamp(8, 64)
+}
 
 impl Chosen {
     /// As the specification of the model writes it.
@@ -47,6 +49,7 @@ pub(super) fn chosen(
     request: &AuditRequest,
     plan: &HeadsPlan,
     dossier: &Dossier,
+    length: usize,
     seed: u64,
 ) -> Result<Vec<Chosen>, Error> {
     let shape = dossier.shape();
@@ -82,7 +85,7 @@ pub(super) fn chosen(
     }
     let dropped = Candidate::Measure { top: 0, middle: Middle::Dropped };
     push("all heads dropped".to_string(), deployed, Assignment::everywhere(shape, dropped));
-    for candidate in equal_budgets(shape) {
+    for candidate in equal_budgets(shape, budget(length)) {
         push(format!("all heads {candidate}"), deployed, Assignment::everywhere(shape, candidate));
     }
     Ok(all)
@@ -97,18 +100,26 @@ fn with_middle_dropped(shape: &Shape, assignment: &Assignment) -> Result<Assignm
 }
 
 /// What is used today, and measures of as many token-equivalents. Eviction needs an order: encoders have none.
-fn equal_budgets(shape: &Shape) -> Vec<Candidate> {
+fn equal_budgets(shape: &Shape, budget: usize) -> Vec<Candidate> {
     let mut all: Vec<Candidate> = match shape.order {
-        Order::Causal => {
-            Policy::ALL.into_iter().map(|policy| Candidate::Kept { policy, budget: BUDGET }).collect()
-        }
+        Order::Causal => Policy::ALL.into_iter().map(|policy| Candidate::Kept { policy, budget }).collect(),
         Order::Whole => Vec::new(),
     };
-    let fits = |middle: &Middle| middle.state_tokens(shape.head_dimension) <= BUDGET as f64;
-    let largest = |make: fn(usize) -> Middle, most: usize| (1..=most).map(make).filter(fits).last();
-    let means = largest(|count| Middle::TiltedMeans { count }, 1024);
-    let gaussian = largest(|rank| Middle::ReducedGaussian { rank }, shape.head_dimension);
-    all.extend(means.into_iter().chain(gaussian).map(|middle| Candidate::Measure { top: 0, middle }));
+    let gaussian = |places: usize| {
+        let ranks = (1..=shape.head_dimension).map(|rank| Middle::ReducedGaussian { rank });
+        ranks.filter(|middle| middle.state_tokens(shape.head_dimension) <= places as f64).last()
+    };
+    let means = |count: usize| Some(Middle::TiltedMeans { count });
+    let half = budget / 2;
+    // All places for a measure, or half of them for the tokens of highest expected attention.
+    for (top, middle) in [
+        (0, means(budget)),
+        (half, means(budget - half)),
+        (0, gaussian(budget)),
+        (half, gaussian(budget - half)),
+    ] {
+        all.extend(middle.map(|middle| Candidate::Measure { top, middle }));
+    }
     all
 }
 

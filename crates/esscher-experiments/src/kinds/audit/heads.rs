@@ -124,7 +124,7 @@ impl HeadsPlan {
         let tokens = section.accept("text", subject.tokens(text.content()))?;
         let mut at_lengths: Vec<AtLength> = Vec::new();
         for length in lengths.into_iter().map(|length| length as usize) {
-            check_length(section, "lengths", length, shape.context)?;
+            check_length(section, "lengths", length, shape.context, &frame)?;
             if at_lengths.iter().any(|known| known.length == length) {
                 return Err(section.mistake("lengths", format!("{length} is given twice")));
             }

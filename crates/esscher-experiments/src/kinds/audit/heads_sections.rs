@@ -199,7 +199,7 @@ impl HeadsPlan {
         maps.push(map(
             "score-variance",
             "Score variance s²",
-            "The theory asks for prompts well above e^{s²} tokens; mean over queries and texts, the first tokens left out."
+            "The theory asks for prompts well above $e^{s^2}$ tokens; mean over queries and texts, the first tokens left out."
                 .to_string(),
             "s²",
             &portrait(|portrait| portrait.score_variance),
@@ -399,7 +399,7 @@ impl HeadsPlan {
                 "layer",
                 "head",
                 "s²",
-                "e^{s²}",
+                "$e^{s^2}$",
                 "effective tokens",
                 "half-token noise",
                 "sink",

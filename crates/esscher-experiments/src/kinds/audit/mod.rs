@@ -13,6 +13,7 @@ pub(crate) use excerpt::Excerpt;
 use esscher_audit::candidate::Frame;
 use esscher_audit::head::Order;
 use esscher_audit::model::Shape;
+use esscher_audit::replacement::BLOCK;
 use esscher_lab::specification::{Mistake, Section};
 
 /// Reads `window` and makes the frame of a model: where every token sees all there is none.
@@ -35,7 +36,7 @@ fn frame(section: &mut Section, shape: &Shape) -> Result<Frame, Mistake> {
 fn frame_in_words(frame: &Frame) -> String {
     let window = match frame.window {
         0 => String::new(),
-        window => format!(", the last {window} to {}", window + esscher_audit::replacement::BLOCK),
+        window => format!(", the last {window} to {}", window + BLOCK),
     };
     format!(
         "the first {} tokens{window}, and the first {} whose value is shorter than {} of the median",
@@ -43,19 +44,28 @@ fn frame_in_words(frame: &Frame) -> String {
     )
 }
 
-/// A text of no length that the model takes is refused with both numbers.
+/// Refuses texts that the model does not take, and those in which everything is kept exactly.
 fn check_length(
     section: &mut Section,
     key: &'static str,
     length: usize,
     context: usize,
+    frame: &Frame,
 ) -> Result<(), Mistake> {
-    if length <= context {
-        return Ok(());
+    if length > context {
+        let message = format!("{length} tokens are more than the model's context of {context}");
+        return Err(section.mistake(key, message));
     }
-    let message = format!("{length} tokens are more than the model's context of {context}");
-    Err(section.mistake(key, message))
+    let block = if frame.window == 0 { 0 } else { BLOCK };
+    let kept = frame.atoms.first + frame.window + block;
+    if length <= kept {
+        let message = format!(
+            "of {length} tokens none would be replaced, since {kept} are kept exactly: ask for more tokens or a smaller `window`"
+        );
+        return Err(section.mistake(key, message));
+    }
+    Ok(())
 }
 
-/// The shortest text in which something is left between the first tokens and the window is longer than this.
-const SHORTEST: u64 = 16;
+/// No text is shorter.
+const SHORTEST: u64 = 2;

@@ -118,7 +118,8 @@ impl ModelPlan {
         }
         let default = 256.min(shape.context as u64);
         let length = section.integer("length", SHORTEST..=1 << 20, Some(default))? as usize;
-        check_length(section, "length", length, shape.context)?;
+        let frame = frame(section, &shape)?;
+        check_length(section, "length", length, shape.context, &frame)?;
         let calibration_segments = section.integer("calibration", 1..=64, Some(2))? as usize;
         let count = section.integer("texts", 2..=256, Some(8))? as usize;
         let needles_by_default = match shape.order {
@@ -130,7 +131,6 @@ impl ModelPlan {
             let message = "every token of this model sees all: it answers no questions, expected 0";
             return Err(section.mistake("needles", message));
         }
-        let frame = frame(section, &shape)?;
         let assignments = assignments(section, &shape)?;
         let tokens = section.accept("text", subject.tokens(calibrating.content()))?;
         let cut = segments(&tokens, subject.begin(), length, calibration_segments);

@@ -29,7 +29,25 @@ impl Losses {
 impl ModelPlan {
     /// The sections of a report.
     pub(super) fn describe(&self, losses: &Losses) -> Vec<Section> {
-        let mut blocks = vec![Block::Facts(self.facts()), Block::Table(self.table(losses))];
+        // Long tables are folded on a page: what was accepted and its controls come first, then what all heads do.
+        let everywhere = |number: &usize| {
+            let rows = self.assignments[*number].assignment.rows();
+            *number > 0 && rows.iter().flatten().all(|candidate| *candidate == rows[0][0])
+        };
+        let (all, some): (Vec<usize>, Vec<usize>) = (0..self.assignments.len()).partition(everywhere);
+        let mut blocks = vec![Block::Facts(self.facts())];
+        for (id, what, numbers) in [
+            ("assignments", "Which heads are replaced", some),
+            (
+                "everywhere",
+                "The same candidate on all heads: measures and what is used today at equal budgets",
+                all,
+            ),
+        ] {
+            if !numbers.is_empty() {
+                blocks.push(Block::Table(self.table(id, what, &numbers, losses)));
+            }
+        }
         blocks.push(Block::Figure(self.figure(losses)));
         vec![Section {
             id: "replaced".to_string(),
@@ -71,15 +89,14 @@ impl ModelPlan {
         .to_vec()
     }
 
-    fn table(&self, losses: &Losses) -> DataTable {
+    fn table(&self, id: &str, title: &str, numbers: &[usize], losses: &Losses) -> DataTable {
         let shape = self.shape();
         let causal = shape.order == Order::Causal;
         let needles = !self.haystacks.is_empty();
-        let rows = self
-            .assignments
+        let rows = numbers
             .iter()
-            .enumerate()
-            .map(|(number, named)| {
+            .map(|&number| {
+                let named = &self.assignments[number];
                 let mut row = vec![
                     Cell::Text(named.name.clone()),
                     Cell::Text(if number == 0 { String::new() } else { named.running.name().to_string() }),
@@ -131,9 +148,9 @@ impl ModelPlan {
             }
         };
         DataTable {
-            id: "assignments".to_string(),
+            id: id.to_string(),
             caption: format!(
-                "Which heads are replaced, the key-value heads whose whole cache may go, the cache as a share of exact attention's at \
+                "{title}; the key-value heads whose whole cache may go, the cache as a share of exact attention's at \
                  {} tokens and at the model's context of {} ({BYTES_PER_NUMBER} bytes per number), and what the model makes of \
                  held-out text. {what}",
                 self.length, shape.context
