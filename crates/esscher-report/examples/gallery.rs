@@ -27,10 +27,9 @@ fn main() -> Result<(), Box<dyn Error>> {
             fs::write(file("csv"), esscher_report::csv::drawing(drawing))?;
             fs::write(file("tex"), esscher_report::latex::drawing(drawing))?;
         }
-        match block {
-            Block::Table(table) => {
-                fs::write(folder.join(format!("{}.csv", table.id)), esscher_report::csv::table(table))?;
-                fs::write(folder.join(format!("{}.tex", table.id)), esscher_report::latex::table(table))?;
+        if let Block::Table(table) = block {
+            fs::write(folder.join(format!("{}.csv", table.id)), esscher_report::csv::table(table))?;
+            fs::write(folder.join(format!("{}.tex", table.id)), esscher_report::latex::table(table))?;
             }
             _ => {}
         }

@@ -122,12 +122,9 @@ proptest! {
                 csv::drawing(drawing);
                 latex::drawing(drawing);
             }
-            match block {
-                Block::Table(table) => {
-                    csv::table(table);
-                    latex::table(table);
-                }
-                _ => {}
+            if let Block::Table(table) = block {
+                csv::table(table);
+                latex::table(table);
             }
         }
         let rendered = text(&document);
