@@ -3,6 +3,7 @@
 use crate::Error;
 use crate::candidate::{Candidate, Frame};
 use crate::model::Shape;
+use crate::replacement::Middle;
 
 /// How a candidate's state comes about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -98,22 +99,25 @@ impl Assignment {
         tokens: usize,
         bytes_per_number: usize,
     ) -> (f64, f64) {
-        let token = (2 * shape.head_dimension * bytes_per_number) as f64;
-        let exact = token * (tokens * shape.key_value_heads * shape.layers) as f64;
+        let bytes = |candidate: &Candidate| {
+            candidate.bytes(frame, shape.head_dimension, tokens, bytes_per_number) as f64
+        };
+        let exact = bytes(&Candidate::Exact) * shape.key_value_heads as f64 * shape.layers as f64;
         let ours = self.groups(shape).map(|group| {
-            if group.contains(&Candidate::Exact) {
-                return token * tokens as f64;
-            }
             let mut distinct: Vec<Candidate> = Vec::new();
             for candidate in group {
                 if running == Running::Offline || !distinct.contains(candidate) {
                     distinct.push(*candidate);
                 }
             }
-            let states: f64 =
-                distinct.iter().map(|candidate| candidate.middle_tokens(shape.head_dimension)).sum();
-            // A short prompt is simply kept.
-            token * (frame.tokens() as f64 + states).min(tokens as f64)
+            // A cache that is kept for one reader serves all: the states of the others could be spared.
+            if distinct.contains(&Candidate::Exact) {
+                return bytes(&Candidate::Exact);
+            }
+            // The frame's tokens are shared, whatever stands for the middle.
+            let frame_bytes = bytes(&Candidate::Measure { top: 0, middle: Middle::Dropped });
+            let states: f64 = distinct.iter().map(|candidate| bytes(candidate) - frame_bytes).sum();
+            (frame_bytes + states).min(bytes(&Candidate::Exact))
         });
         (exact, ours.sum())
     }

@@ -2,7 +2,7 @@
 
 use crate::Error;
 use crate::eviction::Policy;
-use crate::replacement::{Atoms, BLOCK, Middle, Replacement};
+use crate::replacement::{Atoms, BLOCK, Middle, Replacement, exact_bytes};
 use std::fmt;
 
 /// What answers a head's queries.
@@ -48,6 +48,11 @@ impl Frame {
         Replacement { atoms: self.atoms, window: self.window, top, middle }
     }
 
+    /// The first position of a causal text at which something has left the window and is no atom for being early.
+    pub fn first_replaced(&self) -> usize {
+        ((self.atoms.first + self.window) / BLOCK + 1) * BLOCK
+    }
+
     /// Exact tokens that every candidate keeps at most: first, light, window and its block.
     pub fn tokens(&self) -> usize {
         let window = if self.window == 0 { 0 } else { self.window + BLOCK };
@@ -62,6 +67,20 @@ impl Candidate {
             Candidate::Exact => f64::INFINITY,
             Candidate::Measure { top, middle } => *top as f64 + middle.state_tokens(dimension),
             Candidate::Kept { budget, .. } => *budget as f64,
+        }
+    }
+
+    /// Bytes that a key-value head holds after a text of this many tokens, whose numbers take `bytes_per_number`; moments are kept in
+    /// single precision.
+    pub fn bytes(&self, frame: &Frame, dimension: usize, tokens: usize, bytes_per_number: usize) -> usize {
+        match *self {
+            Candidate::Exact => exact_bytes(dimension, tokens, bytes_per_number),
+            Candidate::Measure { top, middle } => {
+                frame.replacement(top, middle).bytes(dimension, tokens, bytes_per_number)
+            }
+            Candidate::Kept { budget, .. } => {
+                exact_bytes(dimension, (frame.tokens() + budget).min(tokens), bytes_per_number)
+            }
         }
     }
 }

@@ -1,8 +1,8 @@
 //! How far a head's outputs are from the exact ones: relative to themselves, and where it matters, to the residual stream.
 
-use crate::portrait::{measured_positions, median};
+use crate::portrait::median;
 
-/// The error of a head's outputs on one text, over the queries of its second half.
+/// The error of a head's outputs on one text, over the measured queries.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Discrepancy {
     /// |approximate − exact| / |exact|, median over queries.
@@ -11,7 +11,7 @@ pub struct Discrepancy {
     pub residual: Option<f64>,
 }
 
-/// At most this many queries are looked at: more would only sharpen a median that texts spread far more.
+/// At most this many queries of a text are measured: more would only sharpen a median that texts spread far more.
 pub const QUERIES: usize = 256;
 
 /// Where a head's output goes.
@@ -22,20 +22,20 @@ pub struct Stream<'a> {
     pub norms: &'a [f32],
 }
 
-/// Compares two tables of outputs, a row of `dimension` numbers per token.
+/// Compares two tables of outputs, a row of `dimension` numbers per token, at the queries of these positions. Nothing where there is
+/// none: no error is not an error of 0.
 pub fn discrepancy(
     approximate: &[f32],
     exact: &[f32],
     dimension: usize,
+    positions: &[usize],
     stream: Option<&Stream<'_>>,
-) -> Discrepancy {
-    let tokens = exact.len() / dimension.max(1);
-    let positions = measured_positions(tokens, QUERIES);
+) -> Option<Discrepancy> {
     let row =
         |table: &[f32], position: usize| table[position * dimension..(position + 1) * dimension].to_vec();
     let mut differences = Vec::with_capacity(positions.len() * dimension);
     let mut relative = Vec::with_capacity(positions.len());
-    for &position in &positions {
+    for &position in positions {
         let (one, other) = (row(approximate, position), row(exact, position));
         let norm = norm(&other);
         let difference: Vec<f32> = one.iter().zip(&other).map(|(one, other)| one - other).collect();
@@ -47,14 +47,14 @@ pub fn discrepancy(
     let residual = stream.map(|stream| {
         let squares: f64 = (stream.projected_norms)(&differences)
             .iter()
-            .zip(&positions)
+            .zip(positions)
             .map(|(moved, position)| {
                 (f64::from(*moved) / f64::from(stream.norms[*position]).max(f64::MIN_POSITIVE)).powi(2)
             })
             .sum();
         (squares / positions.len().max(1) as f64).sqrt()
     });
-    Discrepancy { relative: median(&mut relative).unwrap_or(0.0), residual }
+    Some(Discrepancy { relative: median(&mut relative)?, residual })
 }
 
 fn norm(vector: &[f32]) -> f64 {

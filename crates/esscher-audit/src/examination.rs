@@ -8,7 +8,7 @@ use crate::candidate::{Candidate, Frame};
 use crate::discrepancy::{self, Discrepancy, discrepancy};
 use crate::layer::LayerHeads;
 use crate::model::{ExactAttention, LayerAttention, LayerInput, Model};
-use crate::portrait::{Portrait, portrait};
+use crate::portrait::{Portrait, measured_positions, portrait};
 use esscher_core::Monitor;
 use esscher_core::numerics::Stream;
 use rayon::prelude::*;
@@ -80,6 +80,8 @@ impl LayerAttention for Examiner<'_> {
             .into_par_iter()
             .map(|group| {
                 let members = heads.group(group);
+                let first = self.questions.frame.first_replaced();
+                let positions = measured_positions(shape.order, input.count, first, discrepancy::QUERIES);
                 let candidates = self
                     .questions
                     .candidates
@@ -104,18 +106,22 @@ impl LayerAttention for Examiner<'_> {
                         .copied()
                         .collect();
                     let projected = |rows: &[f32]| {
-                        projection
-                            .as_ref()
-                            .and_then(|projection| projection.norms(head, rows))
-                            .unwrap_or_default()
+                        projection.as_ref().and_then(|projection| projection.norms(head, rows)).unwrap_or_default()
                     };
                     let stream = discrepancy::Stream { projected_norms: &projected, norms: &norms };
+                    let stream = projection.as_ref().map(|_| &stream);
                     let errors = candidates
                         .iter()
                         .map(|outputs| {
-                            discrepancy(&outputs[member], &exact, shape.head_dimension, Some(&stream))
+                            discrepancy(&outputs[member], &exact, shape.head_dimension, &positions, stream)
                         })
-                        .collect();
+                        .collect::<Option<Vec<Discrepancy>>>()
+                        .ok_or_else(|| {
+                            Error::Request(format!(
+                                "of {} tokens none is replaced before the last query: give a longer text or a smaller window",
+                                seen.len()
+                            ))
+                        })?;
                     findings.push(Findings { layer: input.layer, head, portrait, errors });
                 }
                 Ok(findings)

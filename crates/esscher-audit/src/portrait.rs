@@ -19,7 +19,7 @@ pub struct Portrait {
     pub half_token_noise: f64,
     /// The share of the weight on the first [`SINK_POSITIONS`] tokens; mean over queries.
     pub first_token_weight: f64,
-    /// The token with the largest mean weight over the queries that see it, and that weight.
+    /// The token with the largest mean weight among those that all measured queries see, and that weight.
     pub sink: Sink,
 }
 
@@ -38,9 +38,13 @@ pub const SINK_POSITIONS: usize = 4;
 /// At most this many queries are looked at.
 const QUERIES: usize = 64;
 
-/// The positions whose queries are measured: the second half of the text, where contexts are long, at most `most` of them.
-pub fn measured_positions(tokens: usize, most: usize) -> Vec<usize> {
-    let first = tokens / 2;
+/// The positions whose queries are measured, at most `most` of them, evenly spread: in causal texts those of the second half, where
+/// contexts are long, from `first` on; all where every token sees all.
+pub fn measured_positions(order: Order, tokens: usize, first: usize, most: usize) -> Vec<usize> {
+    let first = match order {
+        Order::Causal => first.max(tokens / 2).min(tokens),
+        Order::Whole => 0,
+    };
     let count = tokens - first;
     let kept = count.min(most.max(1));
     (0..kept).map(|index| first + (index * 2 + 1) * count / (2 * kept)).collect()
@@ -52,7 +56,7 @@ pub fn portrait(head: &Head<'_>, stream: &mut Stream) -> Option<Portrait> {
     if tokens < 2 {
         return None;
     }
-    let positions = measured_positions(tokens, QUERIES);
+    let positions = measured_positions(head.order, tokens, 0, QUERIES);
     let mut weights_of_tokens = vec![0.0; tokens];
     let mut variances = 0.0;
     let mut first_weights = 0.0;
@@ -74,17 +78,13 @@ pub fn portrait(head: &Head<'_>, stream: &mut Stream) -> Option<Portrait> {
         noises.extend(half_noise(head, &weights, &halves));
     }
     let queries = positions.len() as f64;
-    // Of the late queries all see the first half; a later token is seen by some of them only.
-    let seen_by = |token: usize| match head.order {
-        Order::Causal => positions.iter().filter(|position| **position >= token).count().max(1) as f64,
-        Order::Whole => queries,
-    };
+    // Tokens that every measured query sees.
     let early = match head.order {
         Order::Causal => tokens / 2,
         Order::Whole => tokens,
     };
     let sink = (0..early)
-        .map(|position| Sink { position, weight: weights_of_tokens[position] / seen_by(position) })
+        .map(|position| Sink { position, weight: weights_of_tokens[position] / queries })
         .max_by(|one, other| one.weight.total_cmp(&other.weight))?;
     Some(Portrait {
         score_variance: variances / queries,

@@ -15,7 +15,7 @@ pub enum Verdict {
     Refused,
 }
 
-/// One-sided, by Student's law over texts.
+/// One-sided, by Student's law over texts, which takes them as alike and independent.
 pub const CONFIDENCE: f64 = 0.95;
 
 impl Verdict {
@@ -92,36 +92,54 @@ pub struct Decision {
 }
 
 /// Decides by the cheapest offer that every head accepts.
+///
+/// Many offers have many chances to look good by accident, so that acceptance is by Holm's procedure over offers (key `holm1979`): the
+/// chance that anything is accepted whose mean error is above the tolerance is at most 1 − [`CONFIDENCE`] for the head or group. An
+/// offer to several heads must pass for each of them, at the level of the one that fits it least. Refused means that every offer
+/// is refused by itself.
 pub fn decide(offers: &[Offer], tolerance: f64) -> Decision {
-    let worst = |offer: &Offer| {
-        let verdicts = offer.errors.iter().map(|errors| judge(errors, tolerance));
-        verdicts.fold(Verdict::Accepted, |worst, verdict| match (worst, verdict) {
-            (Verdict::Refused, _) | (_, Verdict::Refused) => Verdict::Refused,
-            (Verdict::Uncertain, _) | (_, Verdict::Uncertain) => Verdict::Uncertain,
-            _ => Verdict::Accepted,
-        })
-    };
-    let verdicts: Vec<Verdict> = offers.iter().map(worst).collect();
-    let cheapest = offers
+    let doubts: Vec<f64> = offers.iter().map(|offer| doubt(offer, tolerance)).collect();
+    let mut order: Vec<usize> = (0..offers.len()).collect();
+    order.sort_by(|one, other| doubts[*one].total_cmp(&doubts[*other]));
+    let passed = order
         .iter()
-        .zip(&verdicts)
-        .filter(|(_, verdict)| **verdict == Verdict::Accepted)
-        .min_by(|(one, _), (other, _)| one.state_tokens.total_cmp(&other.state_tokens));
+        .enumerate()
+        .take_while(|(rank, number)| doubts[**number] <= (1.0 - CONFIDENCE) / (offers.len() - rank) as f64)
+        .count();
+    let cheapest = order[..passed]
+        .iter()
+        .map(|number| &offers[*number])
+        .min_by(|one, other| one.state_tokens.total_cmp(&other.state_tokens));
+    let refused =
+        |offer: &Offer| offer.errors.iter().any(|errors| judge(errors, tolerance) == Verdict::Refused);
     let verdict = match cheapest {
         Some(_) => Verdict::Accepted,
-        None if !verdicts.is_empty() && verdicts.iter().all(|verdict| *verdict == Verdict::Refused) => {
-            Verdict::Refused
-        }
+        None if !offers.is_empty() && offers.iter().all(refused) => Verdict::Refused,
         None => Verdict::Uncertain,
     };
     let mean_error = |offer: &Offer| {
         let means =
             offer.errors.iter().map(|errors| spread(errors).map_or(f64::INFINITY, |spread| spread.mean));
-        means.fold(0.0, f64::max)
+        // A mean that is not a number is no small error.
+        means.fold(0.0, |worst: f64, mean| if mean.is_nan() { f64::INFINITY } else { worst.max(mean) })
     };
     Decision {
         verdict,
-        candidate: cheapest.map(|(offer, _)| offer.candidate),
+        candidate: cheapest.map(|offer| offer.candidate),
         best_error: offers.iter().map(mean_error).fold(f64::INFINITY, f64::min),
     }
+}
+
+/// How likely errors as small as these are if the mean error is the tolerance: the p-value of one-sided acceptance, by Student's law
+/// over texts, of the head that fits the offer least. 1 where the texts cannot tell.
+fn doubt(offer: &Offer, tolerance: f64) -> f64 {
+    let of_head = |errors: &Vec<f64>| -> Option<f64> {
+        let spread = spread(errors)?;
+        let standard_error = spread.standard_error?;
+        if standard_error == 0.0 {
+            return Some(if spread.mean <= tolerance { 0.0 } else { 1.0 });
+        }
+        student::distribution((spread.mean - tolerance) / standard_error, (errors.len() - 1) as f64).ok()
+    };
+    offer.errors.iter().map(|errors| of_head(errors).unwrap_or(1.0)).fold(0.0, f64::max)
 }

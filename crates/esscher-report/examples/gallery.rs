@@ -30,8 +30,6 @@ fn main() -> Result<(), Box<dyn Error>> {
         if let Block::Table(table) = block {
             fs::write(folder.join(format!("{}.csv", table.id)), esscher_report::csv::table(table))?;
             fs::write(folder.join(format!("{}.tex", table.id)), esscher_report::latex::table(table))?;
-            }
-            _ => {}
         }
     }
     Ok(())

@@ -216,8 +216,9 @@ pub(crate) fn two_point_log_mean(variance: f64, bound: f64) -> f64 {
         return 0.0;
     }
     let ratio = variance / (bound * bound);
-    // (e^{−ratio b} + ratio e^b)/(1 + ratio), with e^b taken out.
-    bound + ((-(ratio + 1.0) * bound).exp() + ratio).ln() - ratio.ln_1p()
+    // (e^{−ratio b} + ratio e^b)/(1 + ratio), with e^b taken out. A mean of 0 makes it at least 1 (Jensen), also where the
+    // first exponential underflows.
+    (bound + ((-(ratio + 1.0) * bound).exp() + ratio).ln() - ratio.ln_1p()).max(0.0)
 }
 
 /// θ₀·k in double precision: it is compared between blocks.
@@ -245,5 +246,39 @@ fn widen(lowest: &mut [f32], highest: &mut [f32], rows: &[f32]) {
             *low = low.min(*number);
             *high = high.max(*number);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::two_point_log_mean;
+    use esscher_core::numerics::{Stream, log_sum_exp};
+
+    /// Laws on ten points, from flat to nearly degenerate: the bound is above the truth, which is at least 0.
+    #[test]
+    fn no_finite_law_exceeds_the_bound() {
+        let mut stream = Stream::new(1, 0, 0);
+        for trial in 0..2000 {
+            let scale = [0.1, 3.0, 40.0][trial % 3];
+            let points: Vec<f64> = (0..10).map(|_| scale * stream.normal()).collect();
+            let weights: Vec<f64> = (0..10).map(|_| (4.0 * stream.normal()).exp()).collect();
+            let total: f64 = weights.iter().sum();
+            let mean = points.iter().zip(&weights).map(|(x, w)| x * w / total).sum::<f64>();
+            let variance =
+                points.iter().zip(&weights).map(|(x, w)| (x - mean).powi(2) * w / total).sum::<f64>();
+            let bound = points.iter().map(|x| x - mean).fold(0.0, f64::max);
+            let logs: Vec<f64> =
+                points.iter().zip(&weights).map(|(x, w)| x - mean + (w / total).ln()).collect();
+            let truth = log_sum_exp(&logs);
+            let allowed = two_point_log_mean(variance, bound);
+            // Rounding of numbers as large as the bound.
+            assert!(truth <= allowed + 1e-12 * (1.0 + bound), "{truth} {allowed} {variance} {bound}");
+        }
+    }
+
+    #[test]
+    fn without_variance_the_mass_stays() {
+        assert_eq!(two_point_log_mean(0.0, 800.0), 0.0);
+        assert_eq!(two_point_log_mean(0.0, 0.0), 0.0);
     }
 }

@@ -1,19 +1,48 @@
 //! Replacements that may look at the whole cache: the best that a kind of middle can do.
 //!
-//! The base tilt, the metric, the expected attention and the median value are those of this head on this text. The window
-//! follows the rule of [`streaming`]; moments are those of the actual prefix. Clusters are found again whenever the middle
-//! has grown by an eighth; between, its new tokens join the nearest.
+//! The base tilt, the metric, the expected attention and the median value are those of this head's own queries and values so
+//! far: no later query is known, so that what a model predicts with them is a prediction. Whenever the text has grown by an eighth,
+//! top tokens, clusters and moments are made again from the whole cache for the readers of that moment; between, new tokens join as
+//! they do in [`streaming`]. The window follows the same rule. Where every token sees all, everything is known at once.
 
-use super::Replacement;
-use super::streaming::{self, StreamingCache};
-use crate::head::{Head, Readers};
+use super::streaming::StreamingCache;
+use super::{BLOCK, Replacement};
+use crate::head::{Head, Order, Readers};
+
+#[cfg(doc)]
+use super::streaming;
 
 /// The outputs of every query: tokens × dimension.
 pub fn outputs(replacement: &Replacement, head: &Head<'_>) -> Vec<f32> {
-    outputs_read_by(replacement, head, &Readers::of_head(head))
+    let d = head.dimension;
+    run(replacement, head, &|tokens| {
+        let tilts = &head.tilts[..head.tilts.len().min(tokens * d)];
+        let values = &head.values[..head.values.len().min(tokens * d)];
+        Readers::of_head(&Head { tilts, values, ..*head })
+    })
 }
 
 /// The same with the readers of somewhere else: what their fixed tilt costs, with all else offline.
 pub fn outputs_read_by(replacement: &Replacement, head: &Head<'_>, readers: &Readers) -> Vec<f32> {
-    streaming::run(StreamingCache::offline(replacement, readers, head.dimension), &[*head]).concat()
+    run(replacement, head, &|_| readers.clone())
+}
+
+/// Runs over a text with the readers that are known after so many tokens.
+fn run(replacement: &Replacement, head: &Head<'_>, readers_after: &dyn Fn(usize) -> Readers) -> Vec<f32> {
+    let mut result = vec![vec![0.0; head.keys.len()]];
+    let known = if head.order == Order::Whole { head.len() } else { 0 };
+    let mut cache = StreamingCache::offline(replacement, &readers_after(known), head.dimension);
+    if head.order == Order::Whole {
+        cache.absorb_whole(head);
+        cache.remake(&readers_after(known));
+    }
+    let mut due = replacement.window + 1;
+    for start in (0..head.len()).step_by(BLOCK) {
+        if head.order == Order::Causal && start >= due {
+            cache.remake(&readers_after(start));
+            due = start + (start / 8).max(1);
+        }
+        cache.run_block(start, std::slice::from_ref(head), &mut result);
+    }
+    result.concat()
 }

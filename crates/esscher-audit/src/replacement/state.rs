@@ -2,32 +2,38 @@
 
 use super::{BLOCK, Middle, Replacement};
 
+/// Bytes of a number of a state: moments are kept in single precision whatever the tokens are kept in, since a mean over many
+/// tokens stands still in half precision.
+const BYTES_OF_A_MOMENT: usize = 4;
+
 impl Replacement {
     /// The most that the state takes at any length, in tokens of 2d numbers; infinite for [`Middle::Exact`].
-    ///
-    /// Atoms, top tokens and the window at its longest (`window + BLOCK`) count 1 each; a tilted mean 1, a tilted Gaussian
-    /// d + 1 (m_k, m_v, C_kk, C_vk), of rank r (2d + r² + dr)/2d. The boxes of the guard are counted by [`Self::bytes`] only.
     pub fn state_tokens(&self, dimension: usize) -> f64 {
-        self.exact_tokens().saturating_add(BLOCK) as f64 + self.middle.state_tokens(dimension)
+        self.exact_tokens() as f64 + self.middle.state_tokens(dimension)
     }
 
-    /// Tokens that are kept exactly, the window at its shortest.
+    /// The most tokens that are kept exactly: atoms, top tokens, and the window at its longest.
     fn exact_tokens(&self) -> usize {
-        [self.atoms.most_light, self.top, self.window]
-            .into_iter()
-            .fold(self.atoms.first, usize::saturating_add)
+        let rest = [self.atoms.most_light, self.top, self.longest_window()];
+        rest.into_iter().fold(self.atoms.first, usize::saturating_add)
     }
 
-    /// Bytes of the state of one key-value head after a text of this many tokens, everything included: exact tokens, moments
-    /// (a symmetric covariance once), log-masses and the boxes of the guard. Never more than exact attention while nothing
-    /// has left the window.
+    fn longest_window(&self) -> usize {
+        if self.window == 0 { 0 } else { self.window.saturating_add(BLOCK) }
+    }
+
+    /// Bytes of the state of one key-value head after a text of this many tokens, everything included: exact tokens with
+    /// `bytes_per_number` for each number of keys and values, the moments, log-masses and boxes of the guard in single precision
+    /// (a symmetric covariance once). A text that is kept whole costs what exact attention costs.
     pub fn bytes(&self, dimension: usize, tokens: usize, bytes_per_number: usize) -> usize {
-        let room = self.exact_tokens().saturating_add(BLOCK);
-        if self.middle == Middle::Exact || tokens <= self.window.saturating_add(BLOCK) {
-            return exact_bytes(dimension, tokens, bytes_per_number);
+        let whole = exact_bytes(dimension, tokens, bytes_per_number);
+        if self.middle == Middle::Exact || tokens <= self.longest_window() {
+            return whole;
         }
-        2 * dimension * room.min(tokens) * bytes_per_number
-            + self.middle.numbers(dimension) * bytes_per_number
+        let state = exact_bytes(dimension, self.exact_tokens().min(tokens), bytes_per_number)
+            + self.middle.numbers(dimension) * BYTES_OF_A_MOMENT;
+        // A short text is simply kept.
+        state.min(whole)
     }
 }
 
@@ -37,21 +43,15 @@ pub fn exact_bytes(dimension: usize, tokens: usize, bytes_per_number: usize) -> 
 }
 
 impl Middle {
-    /// Token-equivalents of the middle, see [`Replacement::state_tokens`].
+    /// Token-equivalents of the middle, infinite for [`Middle::Exact`]: 1 for a tilted mean, for a Gaussian all its numbers (moments,
+    /// a symmetric covariance once, the boxes of the guard) in tokens of 2d: about 4 + 0.5 r for rank r.
     pub fn state_tokens(&self, dimension: usize) -> f64 {
-        let d = dimension as f64;
-        let gaussian = |rank: usize| {
-            let r = rank.min(dimension) as f64;
-            (2.0 * d + r * r + d * r) / (2.0 * d).max(1.0)
-        };
         match *self {
             Middle::Exact => f64::INFINITY,
             Middle::Dropped => 0.0,
             Middle::Mean => 1.0,
-            Middle::Gaussian | Middle::TiltedGaussian => gaussian(dimension),
-            Middle::ReducedGaussian { rank } => gaussian(rank),
             Middle::TiltedMeans { count } => count as f64,
-            Middle::TiltedGaussians { count } => count as f64 * gaussian(dimension),
+            gaussian => gaussian.numbers(dimension) as f64 / (2 * dimension.max(1)) as f64,
         }
     }
 

@@ -40,16 +40,8 @@ pub struct StreamingCache {
     /// Centres of the clusters in the metric of the tilts.
     centres: Vec<f32>,
     seen: usize,
-    /// Offline only: every token of the middle, from which clusters are found again.
-    everything: Option<Whole>,
-}
-
-/// The whole middle, its places in the metric of the tilts, and its size when it was last clustered.
-#[derive(Debug, Clone, Default)]
-struct Whole {
-    tokens: Tokens,
-    places: Vec<f32>,
-    clustered: usize,
+    /// Offline only: every token of the middle, from which it is made again.
+    everything: Option<Tokens>,
 }
 
 /// Who asks: queries of consecutive positions, several of each.
@@ -79,13 +71,42 @@ impl StreamingCache {
         }
     }
 
-    /// A cache that may look at the whole middle whenever it clusters.
+    /// A cache that keeps every token, so that it can be made again for other readers.
     pub(crate) fn offline(replacement: &Replacement, readers: &Readers, dimension: usize) -> Self {
-        let mut cache = StreamingCache::new(replacement, readers, dimension);
-        if matches!(replacement.middle, Middle::TiltedMeans { .. } | Middle::TiltedGaussians { .. }) {
-            cache.everything = Some(Whole::default());
+        StreamingCache {
+            everything: Some(Tokens::default()),
+            ..StreamingCache::new(replacement, readers, dimension)
         }
-        cache
+    }
+
+    /// Makes top tokens and middle again from all tokens that have left, for these readers; only offline are they there.
+    pub(crate) fn remake(&mut self, readers: &Readers) {
+        let Some(mut pool) = self.everything.take() else { return };
+        let d = self.dimension;
+        self.geometry = Geometry::new(&self.replacement, readers, d);
+        for (position, key, value) in std::mem::take(&mut self.top).iter(d) {
+            pool.push(position, key, value);
+        }
+        self.top_scores.clear();
+        self.middle.clear();
+        self.centres.clear();
+        self.everything = Some(Tokens::default());
+        let mut fallen = Tokens::default();
+        for (position, key, value) in pool.iter(d) {
+            self.place(position, key, value, &mut fallen);
+        }
+        if fallen.len() == 0 {
+            return;
+        }
+        match self.replacement.middle {
+            Middle::TiltedMeans { count } | Middle::TiltedGaussians { count } => {
+                self.middle = cluster(&fallen, &self.geometry.places(&fallen.keys), count, &self.geometry);
+                self.centres =
+                    self.middle.iter().flat_map(|part| self.geometry.places(&part.mean_key)).collect();
+                self.everything = Some(fallen);
+            }
+            _ => self.swallow(&fallen),
+        }
     }
 
     /// Takes in the next token. Rows of another length than the cache's are ignored.
@@ -171,14 +192,21 @@ impl StreamingCache {
             } else if light {
                 self.light_kept += 1;
                 self.atoms.push(position, key, value);
-            } else if self.replacement.top > 0 {
-                self.challenge_top(position, key, value, &mut fallen);
             } else {
-                fallen.push(position, key, value);
+                self.place(position, key, value, &mut fallen);
             }
         }
         if fallen.len() > 0 {
             self.swallow(&fallen);
+        }
+    }
+
+    /// A token that is no atom goes to the top tokens or falls to the middle.
+    fn place(&mut self, position: usize, key: &[f32], value: &[f32], fallen: &mut Tokens) {
+        if self.replacement.top > 0 {
+            self.challenge_top(position, key, value, fallen);
+        } else {
+            fallen.push(position, key, value);
         }
     }
 
@@ -209,34 +237,21 @@ impl StreamingCache {
 
     /// Tokens become part of the middle.
     fn swallow(&mut self, tokens: &Tokens) {
-        let d = self.dimension;
+        if let Some(everything) = &mut self.everything {
+            tokens
+                .iter(self.dimension)
+                .for_each(|(position, key, value)| everything.push(position, key, value));
+        }
         match self.replacement.middle {
             Middle::Exact | Middle::Dropped => {}
             Middle::Mean | Middle::Gaussian | Middle::TiltedGaussian | Middle::ReducedGaussian { .. } => {
                 if self.middle.is_empty() {
-                    self.middle.push(Moments::new(d, self.geometry.rank));
+                    self.middle.push(Moments::new(self.dimension, self.geometry.rank));
                 }
                 self.absorb_into(0, tokens);
             }
             Middle::TiltedMeans { count } | Middle::TiltedGaussians { count } => {
-                if let Some(whole) = &mut self.everything {
-                    for (position, key, value) in tokens.iter(d) {
-                        whole.tokens.push(position, key, value);
-                    }
-                    whole.places.extend(self.geometry.places(&tokens.keys));
-                    // By an eighth each time: the work stays proportional to the length.
-                    if whole.tokens.len() >= whole.clustered + whole.clustered / 8 {
-                        whole.clustered = whole.tokens.len();
-                        self.middle = cluster(&whole.tokens, &whole.places, count, &self.geometry);
-                        self.centres = self
-                            .middle
-                            .iter()
-                            .flat_map(|part| self.geometry.places(&part.mean_key))
-                            .collect();
-                        return;
-                    }
-                }
-                self.join_clusters(tokens, count);
+                self.join_clusters(tokens, count)
             }
         }
     }
@@ -367,33 +382,47 @@ pub fn outputs(replacement: &Replacement, heads: &[Head<'_>], readers: &Readers)
 }
 
 /// Runs a cache over a whole text. Where a token has no value it is left out; outputs of tokens without a tilt are zero.
-pub(crate) fn run(mut cache: StreamingCache, heads: &[Head<'_>]) -> Vec<Vec<f32>> {
+fn run(mut cache: StreamingCache, heads: &[Head<'_>]) -> Vec<Vec<f32>> {
     let Some(first) = heads.first() else { return Vec::new() };
-    let (d, tokens) = (first.dimension, first.len());
-    let mut result = vec![vec![0.0; tokens * d]; heads.len()];
-    if d == 0 || tokens == 0 {
-        return result;
-    }
+    let mut result = vec![vec![0.0; first.keys.len()]; heads.len()];
     if first.order == Order::Whole {
-        for (key, value) in first.keys.chunks_exact(d).zip(first.values.chunks_exact(d)) {
-            cache.window.push(cache.seen, key, value);
-            cache.seen += 1;
-        }
-        cache.let_leave(tokens);
+        cache.absorb_whole(first);
     }
-    for start in (0..tokens).step_by(BLOCK) {
-        let end = (start + BLOCK).min(tokens);
+    for start in (0..first.len()).step_by(BLOCK) {
+        cache.run_block(start, heads, &mut result);
+    }
+    result
+}
+
+impl StreamingCache {
+    /// Takes in all tokens of a text at once: every query sees them.
+    pub(crate) fn absorb_whole(&mut self, head: &Head<'_>) {
+        let d = self.dimension;
+        if d == 0 {
+            return;
+        }
+        for (key, value) in head.keys.chunks_exact(d).zip(head.values.chunks_exact(d)) {
+            self.window.push(self.seen, key, value);
+            self.seen += 1;
+        }
+        self.let_leave(self.seen);
+    }
+
+    /// Takes in the block of tokens from `start` on, unless all are there already, and answers its queries.
+    pub(crate) fn run_block(&mut self, start: usize, heads: &[Head<'_>], results: &mut [Vec<f32>]) {
+        let Some(first) = heads.first().filter(|head| head.dimension > 0) else { return };
+        let d = first.dimension;
+        let end = (start + BLOCK).min(first.len());
         let mut asked = None;
         if first.order == Order::Causal {
             let rows = first.keys.chunks_exact(d).zip(first.values.chunks_exact(d));
-            rows.skip(start).take(end - start).for_each(|(key, value)| cache.absorb(key, value));
+            rows.skip(start).take(end - start).for_each(|(key, value)| self.absorb(key, value));
             asked = Some(Asked { start, readers: 1 });
         }
-        for (head, output) in heads.iter().zip(&mut result) {
+        for (head, output) in heads.iter().zip(results) {
             if let Some(tilts) = head.tilts.get(start * d..end * d) {
-                cache.read_block(tilts, asked, &mut output[start * d..end * d]);
+                self.read_block(tilts, asked, &mut output[start * d..end * d]);
             }
         }
     }
-    result
 }

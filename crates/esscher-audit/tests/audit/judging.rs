@@ -9,7 +9,7 @@ use esscher_audit::head::Order;
 use esscher_audit::model::Shape;
 use esscher_audit::portrait::{Portrait, Sink};
 use esscher_audit::replacement::Middle;
-use esscher_audit::verdict::{Verdict, judge, spread};
+use esscher_audit::verdict::{Offer, Verdict, decide, judge, spread};
 use esscher_core::numerics::Stream;
 
 const SHAPE: Shape = Shape {
@@ -45,6 +45,27 @@ fn a_head_at_the_tolerance_is_accepted_once_in_twenty() {
         })
         .count();
     assert!((50..=150).contains(&accepted), "{accepted}");
+}
+
+/// Ten offers whose mean error is exactly the tolerance: judged each by itself, some would be accepted for four heads in ten. Of 2000
+/// heads at most 100 ± 10 may be; five standard errors.
+#[test]
+fn many_offers_at_the_tolerance_do_not_make_a_head_accepted() {
+    let mut stream = Stream::new(6, 0, 0);
+    let mut errors = |_| (0..6).map(|_| 0.05 + 0.01 * stream.normal()).collect::<Vec<f64>>();
+    let accepted = (0..2000)
+        .filter(|_| {
+            let offers: Vec<Offer> = (0..10)
+                .map(|number| Offer {
+                    candidate: measure("mean"),
+                    state_tokens: 1.0,
+                    errors: vec![errors(number)],
+                })
+                .collect();
+            decide(&offers, 0.05).verdict == Verdict::Accepted
+        })
+        .count();
+    assert!(accepted <= 150, "{accepted}");
 }
 
 #[test]
@@ -168,7 +189,8 @@ fn a_cache_costs_what_its_tokens_and_states_take() {
         Assignment::everywhere(&SHAPE, Candidate::Measure { top: 0, middle: Middle::TiltedGaussian });
     let (_, shared) = gaussian.cache_bytes(&SHAPE, &frame, Running::Streaming, tokens, 2);
     let (_, owned) = gaussian.cache_bytes(&SHAPE, &frame, Running::Offline, tokens, 2);
-    let state = (16 + 1) as f64 * (2 * 16 * 2) as f64;
+    // Moments in single precision: means and mass, a symmetric and a full covariance, the boxes of keys and values.
+    let state = (4 * (2 * 16 + 1 + 16 * 17 / 2 + 16 * 16 + 4 * 16)) as f64;
     assert!((shared - dropped - 4.0 * state).abs() < 1e-6);
     assert!((owned - dropped - 8.0 * state).abs() < 1e-6);
     // A short prompt is kept as it is.

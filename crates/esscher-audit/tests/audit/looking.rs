@@ -2,7 +2,7 @@
 
 use esscher_audit::discrepancy::{self, discrepancy};
 use esscher_audit::head::{Head, Order};
-use esscher_audit::portrait::portrait;
+use esscher_audit::portrait::{measured_positions, portrait};
 use esscher_audit::segment::segments;
 use esscher_core::numerics::Stream;
 
@@ -50,6 +50,14 @@ fn a_sink_is_found_with_its_weight() {
 }
 
 #[test]
+fn only_queries_with_something_replaced_are_measured() {
+    assert_eq!(measured_positions(Order::Causal, 128, 96, 1000), (96..128).collect::<Vec<_>>());
+    assert_eq!(measured_positions(Order::Causal, 1024, 96, 1000), (512..1024).collect::<Vec<_>>());
+    assert_eq!(measured_positions(Order::Whole, 8, 96, 4), [1, 3, 5, 7]);
+    assert!(measured_positions(Order::Causal, 64, 96, 4).is_empty());
+}
+
+#[test]
 fn a_text_of_one_token_has_no_portrait() {
     assert_eq!(portrait(&head(Order::Causal, &[1.0], &[1.0], &[1.0]), &mut Stream::new(1, 0, 0)), None);
 }
@@ -62,10 +70,11 @@ fn discrepancies_are_relative_to_the_output_and_to_the_stream() {
         &|rows: &[f32]| rows.chunks(2).map(|row| 2.0 * (row[0] * row[0] + row[1] * row[1]).sqrt()).collect();
     let norms = vec![10.0; 20];
     let stream = discrepancy::Stream { projected_norms, norms: &norms };
-    let found = discrepancy(&moved, &exact, 2, Some(&stream));
+    let found = discrepancy(&moved, &exact, 2, &[3, 12, 19], Some(&stream)).unwrap();
     assert!((found.relative - 0.1).abs() < 1e-7);
     assert!((found.residual.unwrap() - 0.1).abs() < 1e-7);
-    assert_eq!(discrepancy(&exact, &exact, 2, None).relative, 0.0);
+    assert_eq!(discrepancy(&exact, &exact, 2, &[0], None).unwrap().relative, 0.0);
+    assert_eq!(discrepancy(&exact, &exact, 2, &[], None), None);
 }
 
 #[test]

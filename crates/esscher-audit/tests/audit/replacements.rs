@@ -223,7 +223,7 @@ fn every_middle_follows_its_formulas() {
             for (top, window) in [(0, 40), (7, 32), (0, 0)] {
                 let replacement = Replacement { top, window, ..replacement(middle) };
                 let Some(expected) = by_definition(&replacement, &head, &readers) else { continue };
-                let found = offline::outputs(&replacement, &head);
+                let found = offline::outputs_read_by(&replacement, &head, &Readers::of_head(&head));
                 let difference = largest_difference(&found, &expected);
                 assert!(difference < SINGLE, "{order:?} {middle} top {top} window {window}: {difference}");
             }
@@ -391,11 +391,10 @@ fn streaming_equals_offline_when_their_readers_do() {
             continue; // Their clusters are found in another way.
         }
         let replacement = Replacement { top: 5, ..replacement(middle) };
-        assert_eq!(
-            streaming::outputs(&replacement, &[head], &readers).concat(),
-            offline::outputs(&replacement, &head),
-            "{middle}"
-        );
+        let streamed = streaming::outputs(&replacement, &[head], &readers).concat();
+        let offline = offline::outputs_read_by(&replacement, &head, &readers);
+        // Moments of all tokens at once and merged block by block round differently.
+        assert!(largest_difference(&streamed, &offline) < SINGLE, "{middle}");
     }
 }
 
@@ -473,8 +472,8 @@ fn state_is_counted_in_tokens_and_bytes() {
     let with = |middle| Replacement { middle, ..replacement };
     assert_eq!(replacement.state_tokens(64), 108.0);
     assert_eq!(with(Middle::Mean).state_tokens(64), 109.0);
-    assert_eq!(with(Middle::TiltedGaussian).state_tokens(64), 108.0 + 65.0);
-    assert_eq!(with(Middle::ReducedGaussian { rank: 64 }).state_tokens(64), 108.0 + 65.0);
+    assert_eq!(with(Middle::TiltedGaussian).state_tokens(64), 108.0 + 6561.0 / 128.0);
+    assert_eq!(with(Middle::ReducedGaussian { rank: 64 }).state_tokens(64), 108.0 + 6561.0 / 128.0);
     assert_eq!(with(Middle::TiltedMeans { count: 32 }).state_tokens(64), 140.0);
     assert_eq!(exact_bytes(64, 1000, 2), 256_000);
     assert_eq!(replacement.bytes(64, 80, 2), exact_bytes(64, 80, 2));
@@ -506,7 +505,7 @@ fn readers_are_the_moments_of_all_tilts() {
 }
 
 #[test]
-fn the_guard_never_lets_the_middle_outweigh_its_tokens() {
+fn far_tilts_follow_the_guarded_formulas() {
     // Far tilts, where the quadratic alone would give masses that no finite set has.
     let mut text = Text::random(16, 160);
     text.tilts.iter_mut().enumerate().for_each(|(i, entry)| {
@@ -515,7 +514,8 @@ fn the_guard_never_lets_the_middle_outweigh_its_tokens() {
         }
     });
     let head = text.head(Order::Causal);
-    let found = offline::outputs(&replacement(Middle::TiltedGaussian), &head);
+    let found =
+        offline::outputs_read_by(&replacement(Middle::TiltedGaussian), &head, &Readers::of_head(&head));
     let expected =
         by_definition(&replacement(Middle::TiltedGaussian), &head, &Readers::of_head(&head)).unwrap();
     // Scores of size 100 and more: single-precision steps 40 times coarser.
@@ -541,29 +541,20 @@ fn sizes_that_do_not_fit_are_no_panic() {
     }
 }
 
+/// What a model predicts offline is a prediction: no later query or token moves an earlier output.
 #[test]
-fn one_head_of_1024_tokens_takes_milliseconds() {
-    // Printed, not asserted: the machine may be busy. Longer texts by hand: ESSCHER_TOKENS=8192.
-    let tokens = std::env::var("ESSCHER_TOKENS").ok().and_then(|tokens| tokens.parse().ok()).unwrap_or(1024);
-    let mut stream = Stream::new(17, 0, 0);
-    let mut rows = || (0..tokens * 64).map(|_| 0.3 * stream.normal() as f32).collect::<Vec<f32>>();
-    let (tilts, keys, values) = (rows(), rows(), rows());
-    let head = Head { order: Order::Causal, dimension: 64, tilts: &tilts, keys: &keys, values: &values };
-    let readers = Readers::of_head(&head);
-    for name in [
-        "exact",
-        "dropped",
-        "tilted-gaussian",
-        "reduced-gaussian/16",
-        "tilted-means/32",
-        "tilted-gaussians/4",
-    ] {
-        let replacement = Replacement { window: 64, ..replacement(name.parse().unwrap()) };
-        let start = std::time::Instant::now();
-        let offline = offline::outputs_read_by(&replacement, &head, &readers);
-        let middle = start.elapsed();
-        let streaming = streaming::outputs(&replacement, &[head], &readers);
-        println!("{name}: offline {middle:?}, streaming {:?}", start.elapsed() - middle);
-        assert_eq!(offline.len(), streaming[0].len());
+fn offline_outputs_know_nothing_of_later_tokens() {
+    let text = Text::random(18, 260);
+    let mut other = text.clone();
+    let changed = 200 * DIMENSION;
+    for row in [&mut other.tilts, &mut other.keys, &mut other.values] {
+        row[changed..].iter_mut().for_each(|entry| *entry = 1.0 - 2.0 * *entry);
+    }
+    for middle in middles() {
+        let replacement = Replacement { top: 3, window: 32, ..replacement(middle) };
+        let here = offline::outputs(&replacement, &text.head(Order::Causal));
+        let there = offline::outputs(&replacement, &other.head(Order::Causal));
+        assert_eq!(here[..changed], there[..changed], "{middle}");
+        assert_ne!(here[changed..], there[changed..], "{middle}");
     }
 }

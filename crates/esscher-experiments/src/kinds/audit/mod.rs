@@ -56,11 +56,11 @@ fn check_length(
         let message = format!("{length} tokens are more than the model's context of {context}");
         return Err(section.mistake(key, message));
     }
-    let block = if frame.window == 0 { 0 } else { BLOCK };
-    let kept = frame.atoms.first + frame.window + block;
-    if length <= kept {
+    let first = frame.first_replaced();
+    if length < first + BLOCK {
+        let least = first + BLOCK;
         let message = format!(
-            "of {length} tokens none would be replaced, since {kept} are kept exactly: ask for more tokens or a smaller `window`"
+            "of {length} tokens too few would be replaced to measure: ask for at least {least}, or for a smaller `window`"
         );
         return Err(section.mistake(key, message));
     }
