@@ -4,7 +4,7 @@ use crate::Error;
 use crate::assignment::Assignment;
 use crate::calibration::Calibration;
 use crate::candidate::{Candidate, Frame};
-use crate::head::Order;
+use crate::head::{Order, Readers};
 use crate::model::{ExactCache, LayerAttention, LayerInput, Shape};
 use crate::replacement::StreamingCache;
 use rayon::prelude::*;
@@ -17,15 +17,23 @@ pub struct MixedCache {
 }
 
 enum GroupCache {
+    /// All tokens, read exactly by every reader.
     Exact(Box<ExactCache>),
-    Streaming(Box<StreamingCache>),
+    /// A state for every candidate, with the readers that it answers.
+    Streaming(Vec<Streamed>),
+}
+
+struct Streamed {
+    cache: StreamingCache,
+    /// Query heads of the group, from 0.
+    readers: Vec<usize>,
 }
 
 impl MixedCache {
-    /// Empty caches. A key-value head streams if all its readers have one and the same measure as candidate; otherwise it is exact.
+    /// Empty caches. A key-value head whose whole cache one of its readers needs is read exactly by all of them.
     ///
     /// # Errors
-    /// An encoder, whose tokens see what comes later; a candidate that cannot be streamed token by token.
+    /// An encoder, whose tokens see what comes later; eviction, which is compared on whole texts only.
     pub fn new(
         shape: &Shape,
         assignment: &Assignment,
@@ -38,31 +46,14 @@ impl MixedCache {
             ));
         }
         let readers = (shape.heads / shape.key_value_heads.max(1)).max(1);
-        let group = |candidates: &[Candidate], layer: usize, group: usize| match candidates[0] {
-            Candidate::Measure { top, middle } if candidates.iter().all(|other| *other == candidates[0]) => {
-                let replacement = frame.replacement(top, middle);
-                let readers = &calibration.layer(layer)[group];
-                let cache = StreamingCache::new(&replacement, readers, shape.head_dimension);
-                Ok(GroupCache::Streaming(Box::new(cache)))
-            }
-            Candidate::Kept { .. } => Err(Error::Request(format!(
-                "layer {layer}: `{}` is compared on whole texts only; decode with exact heads and measures",
-                candidates[0]
-            ))),
-            _ => {
-                // A model of one layer with one key-value head.
-                let alone = Shape { layers: 1, heads: readers, key_value_heads: 1, ..*shape };
-                Ok(GroupCache::Exact(Box::new(ExactCache::new(&alone)?)))
-            }
-        };
         let layers = assignment
             .rows()
             .iter()
             .enumerate()
             .map(|(layer, row)| {
-                row.chunks(readers)
-                    .enumerate()
-                    .map(|(number, candidates)| group(candidates, layer, number))
+                let groups = row.chunks(readers).zip(calibration.layer(layer));
+                groups
+                    .map(|(candidates, readers)| GroupCache::new(shape, candidates, frame, readers))
                     .collect()
             })
             .collect::<Result<_, _>>()?;
@@ -73,9 +64,68 @@ impl MixedCache {
     pub fn bytes(&self) -> usize {
         let of_group = |group: &GroupCache| match group {
             GroupCache::Exact(cache) => cache.bytes(),
-            GroupCache::Streaming(cache) => cache.bytes(),
+            GroupCache::Streaming(states) => states.iter().map(|state| state.cache.bytes()).sum(),
         };
         self.layers.iter().flatten().map(of_group).sum()
+    }
+}
+
+impl GroupCache {
+    fn new(shape: &Shape, candidates: &[Candidate], frame: &Frame, readers: &Readers) -> Result<Self, Error> {
+        if candidates.contains(&Candidate::Exact) {
+            // A model of one layer with one key-value head.
+            let alone = Shape { layers: 1, heads: candidates.len(), key_value_heads: 1, ..*shape };
+            return Ok(GroupCache::Exact(Box::new(ExactCache::new(&alone)?)));
+        }
+        let mut states: Vec<(Candidate, Streamed)> = Vec::new();
+        for (reader, candidate) in candidates.iter().enumerate() {
+            let Candidate::Measure { top, middle } = *candidate else {
+                return Err(Error::Request(format!(
+                    "`{candidate}` is compared on whole texts only: decode with exact heads and measures"
+                )));
+            };
+            match states.iter_mut().find(|(known, _)| known == candidate) {
+                Some((_, state)) => state.readers.push(reader),
+                None => {
+                    let cache =
+                        StreamingCache::new(&frame.replacement(top, middle), readers, shape.head_dimension);
+                    states.push((*candidate, Streamed { cache, readers: vec![reader] }));
+                }
+            }
+        }
+        Ok(GroupCache::Streaming(states.into_iter().map(|(_, state)| state).collect()))
+    }
+
+    /// Takes in tokens and answers all readers of each: tokens × readers × dimension.
+    fn attend(
+        &mut self,
+        input: &LayerInput<'_>,
+        readers: usize,
+        dimension: usize,
+    ) -> Result<Vec<f32>, Error> {
+        let mut outputs = vec![0.0; input.tilts.len()];
+        match self {
+            GroupCache::Exact(cache) => cache.attend(input, &mut outputs)?,
+            GroupCache::Streaming(states) => {
+                for state in states {
+                    let own = state.readers.len();
+                    let of_reader = |token: usize, reader: usize| {
+                        let start = (token * readers + state.readers[reader]) * dimension;
+                        start..start + dimension
+                    };
+                    let tilts: Vec<f32> = (0..input.count * own)
+                        .flat_map(|place| &input.tilts[of_reader(place / own, place % own)])
+                        .copied()
+                        .collect();
+                    let mut answered = vec![0.0; tilts.len()];
+                    state.cache.attend(input.keys, input.values, &tilts, own, &mut answered);
+                    for (place, row) in answered.chunks_exact(dimension).enumerate() {
+                        outputs[of_reader(place / own, place % own)].copy_from_slice(row);
+                    }
+                }
+            }
+        }
+        Ok(outputs)
     }
 }
 
@@ -99,34 +149,18 @@ impl LayerAttention for MixedCache {
                     let tokens = table.chunks_exact(heads * d);
                     tokens.flat_map(|token| &token[first * d..(first + count) * d]).copied().collect()
                 };
-                let tilts = columns(input.tilts, heads, group * readers, readers);
-                let keys = columns(input.keys, groups, group, 1);
-                let values = columns(input.values, groups, group, 1);
-                let mut outputs = vec![0.0; tilts.len()];
-                match cache {
-                    GroupCache::Exact(cache) => {
-                        let alone =
-                            LayerInput { layer: 0, tilts: &tilts, keys: &keys, values: &values, ..*input };
-                        cache.attend(&alone, &mut outputs)?;
-                    }
-                    GroupCache::Streaming(cache) => {
-                        let tokens = keys.chunks_exact(d).zip(values.chunks_exact(d));
-                        let asked =
-                            tilts.chunks_exact(readers * d).zip(outputs.chunks_exact_mut(readers * d));
-                        for ((key, value), (tilts, outputs)) in tokens.zip(asked) {
-                            cache.absorb(key, value);
-                            for (tilt, output) in tilts.chunks_exact(d).zip(outputs.chunks_exact_mut(d)) {
-                                cache.read(tilt, output);
-                            }
-                        }
-                    }
-                }
-                Ok(outputs)
+                let alone = LayerInput {
+                    layer: 0,
+                    tilts: &columns(input.tilts, heads, group * readers, readers),
+                    keys: &columns(input.keys, groups, group, 1),
+                    values: &columns(input.values, groups, group, 1),
+                    ..*input
+                };
+                cache.attend(&alone, readers, d)
             })
             .collect();
         for (group, outputs) in answered.into_iter().enumerate() {
-            let outputs = outputs?;
-            for (token, row) in outputs.chunks_exact(readers * d).enumerate() {
+            for (token, row) in outputs?.chunks_exact(readers * d).enumerate() {
                 output[(token * heads + group * readers) * d..][..readers * d].copy_from_slice(row);
             }
         }

@@ -8,6 +8,7 @@ mod looking;
 mod model;
 mod products;
 mod real_models;
+mod replaced_models;
 mod replacements;
 mod tiny;
 mod vocabularies;
