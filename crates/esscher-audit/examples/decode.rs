@@ -40,7 +40,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut cache =
         MixedCache::new(&shape, &Assignment::everywhere(&shape, candidate), &frame, &calibration)?;
     // The prompt is filled up by repeating the text: only its length matters here. Room is left for what is decoded.
-    let length = context.min(shape.context) - decoded;
+    let length = context.min(shape.context).checked_sub(decoded).filter(|length| *length > 0);
+    let length = length.ok_or("there is no room for a prompt: ask for a longer context or fewer tokens")?;
     let prompt: Vec<u32> = begin.into_iter().chain(tokens.iter().copied().cycle()).take(length).collect();
     let mut last = Vec::new();
     let began = Instant::now();
