@@ -1,6 +1,8 @@
 //! The audit's kinds: what is measured of the heads of a checkpoint, and of a checkpoint whose heads are replaced.
 
 mod calibrated;
+pub(crate) mod dumps;
+pub(crate) mod evidence;
 mod excerpt;
 pub(crate) mod heads;
 mod heads_sections;
