@@ -742,7 +742,7 @@ class AuditCache:
 
 def audit_models() -> list[tuple[str, str, list[tuple[str, str]]]]: ...
 def audit_model(
-    model: str,
+    models: list[str],
     *,
     text: str | None,
     test: str | None,

@@ -55,7 +55,7 @@ _WINDOW = 64  # last tokens that are kept exactly where a token sees only those 
 
 
 class Audit:
-    """What an audit found of a checkpoint; its folder holds the runs ``heads`` and ``model``.
+    """What an audit found of a checkpoint, or of dumps; its folder holds the runs ``heads`` and ``model``.
 
     Verdicts are those of the model as it would be deployed (``running``), on texts of ``length`` tokens: *accepted* if
     some candidate's error is within the ``tolerance`` with the confidence that the texts allow, *refused* if none can
@@ -93,6 +93,8 @@ class Audit:
     cache that is left, and of needles that are found (``retrieval``). Empty for an audit of heads only."""
     full_attention_heads: NDArray[np.float64]
     """Layers × key-value heads: a head keeps full attention where the number is at least one half."""
+    advice: str | None
+    """What to try if the texts can decide nothing."""
     report: Path
     """The report, a page that asks nothing of a network."""
 
@@ -105,6 +107,7 @@ class Audit:
         self.texts = found["texts"]
         self.running = found["running"]
         self.tolerance = found["tolerance"]
+        self.advice = found["advice"]
         self.report = Path(found["report"])
         verdicts = json.loads(Path(found["verdicts"]).read_text(encoding="utf-8"))
         self.criterion = verdicts["criterion"]
@@ -143,16 +146,17 @@ class Audit:
     def _summary(self) -> list[str]:
         layers, heads, key_value_heads = self.sizes
         manner = f"{self.running}, tolerance {self.tolerance:g} ({self.criterion})"
-        return [
+        lines = [
             f"{self.model}: {layers} layers of {heads} query and {key_value_heads} key-value heads",
-            f"{self.texts} texts of {self.length} tokens, {manner}",
+            f"{self.texts} {'text' if self.texts == 1 else 'texts'} of {self.length} tokens, {manner}",
             f"heads: {_counted(self.heads)}",
             f"key-value heads: {_counted(self.key_value_heads)}",
         ]
+        return lines if self.advice is None else [*lines, self.advice]
 
 
 def audit(
-    model: str | os.PathLike[str],
+    model: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     *,
     text: str | os.PathLike[str] | None = None,
     test: str | os.PathLike[str] | None = None,
@@ -173,6 +177,10 @@ def audit(
     single text the last third tests. ``lengths`` are tokens of a text (256 or the model's context unless given), and
     verdicts are about the longest. ``texts`` is how many segments of each text are measured.
 
+    A model that Esscher cannot run is audited from dumps of its heads (:mod:`esscher.recording`): ``model`` is then the path
+    of one, or a list of them, one per text, all of one length. Each is measured with readers that the others calibrate,
+    and it is heads only; four or more decide.
+
     The audit is a folder in ``out``, named after the model and what is asked. Ctrl-C stops after the work at hand, and
     the same call goes on from there; a finished audit is read, not computed.
 
@@ -185,11 +193,12 @@ def audit(
     """
     if not isinstance(heads_only, bool):
         raise TypeError(f"heads_only: expected True or False, found an object of type {type(heads_only).__name__}")
-    name = _path("model", model)
+    names = _models(model)
+    name = names[0] if len(names) == 1 else f"{len(names)} dumps"
     quiet = progress is False or callable(progress) or os.environ.get("ESSCHER_PROGRESS") == "0"
     with shown(f"audit of {name}", progress) as report:
         found = _native.audit_model(
-            name,
+            names,
             text=None if text is None else _path("text", text),
             test=None if test is None else _path("test", test),
             lengths=_lengths(lengths),
@@ -465,6 +474,14 @@ def _word(what: str, word: str) -> str:
     if not isinstance(word, str):
         raise TypeError(f"{what}: expected a text, found an object of type {type(word).__name__}")
     return word
+
+
+def _models(model: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[str]:
+    if not isinstance(model, list | tuple):
+        return [_path("model", model)]  # type: ignore[arg-type]
+    if len(model) == 0:
+        raise ValueError("model is an empty list: expected the paths of dumps")
+    return [_path(f"model[{number}]", one) for number, one in enumerate(model)]
 
 
 def _lengths(lengths: int | Sequence[int] | None) -> Sequence[int]:

@@ -121,6 +121,60 @@ def test_any_module_that_calls_torchs_attention_is_recorded(fake_torch, tmp_path
         np.testing.assert_array_equal(dump["layer.1.values"], 2 * layers[1][2])
 
 
+def record_texts(fake_torch, folder, count, tokens=128):
+    """Dumps of one model, a module that calls PyTorch's attention in two layers, on several random texts."""
+
+    def model(seed):
+        for layer in range(2):
+            batch = [array.transpose(1, 0, 2)[None] for array in heads(10 * seed + layer, tokens, HEADS)]
+            fake_torch.scaled_dot_product_attention(*batch, is_causal=True)
+
+    return [record(model, seed, folder / f"text{seed}.npz").path for seed in range(count)]
+
+
+def test_what_is_recorded_is_audited(fake_torch, tmp_path):
+    audit = pytest.importorskip("esscher.audit")
+    paths = record_texts(fake_torch, tmp_path, 4)
+    asked = {"candidates": ["dropped", "mean"], "tolerance": 0.5, "out": tmp_path / "runs", "progress": False}
+    found = audit.audit(paths, **asked)
+    assert found.sizes == (2, HEADS, HEADS)
+    assert (found.length, found.texts, found.running, found.advice) == (128, 4, "streaming", None)
+    assert len(found.assignments) == 0
+    assert set(found.heads["verdict"]) <= {"accepted", "uncertain", "refused"}
+    assert set(found.heads["verdict"]) != {"uncertain"}, "four texts decide"
+    assert found.full_attention_heads.shape == (2, HEADS)
+    again = audit.audit(paths, **asked)
+    assert again.folder == found.folder
+
+
+def test_one_dump_decides_nothing(fake_torch, tmp_path):
+    audit = pytest.importorskip("esscher.audit")
+    [path] = record_texts(fake_torch, tmp_path, 1)
+    found = audit.audit(path, candidates="mean", tolerance=9.0, out=tmp_path / "runs", progress=False)
+    assert set(found.heads["verdict"]) == {"uncertain"}
+    assert "Several dumps decide" in found.advice
+    assert "Several dumps decide" in repr(found)
+
+
+def test_dumps_that_do_not_fit_are_refused(fake_torch, tmp_path):
+    audit = pytest.importorskip("esscher.audit")
+    (tmp_path / "short").mkdir()
+    paths = record_texts(fake_torch, tmp_path, 2) + record_texts(fake_torch, tmp_path / "short", 1, tokens=64)
+    (tmp_path / "cut.npz").write_bytes(paths[0].read_bytes()[:1000])
+    for model, asked, message in [
+        (paths, {}, "it has 64 tokens, expected 128"),
+        ([paths[0], paths[0]], {}, "the same dump"),
+        ([*paths[:2], "tiny-random"], {}, "tiny-random is not a dump"),
+        ([*paths[:2], tmp_path / "cut.npz"], {}, "truncated"),
+        (paths[:2], {"text": "bible"}, "a text is given beside dumps"),
+        (paths[:2], {"criterion": "residual"}, "`residual` needs the residual stream"),
+        ([], {}, "expected the paths of dumps"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            audit.audit(model, out=tmp_path / "runs", progress=False, **asked)
+    assert not (tmp_path / "runs").exists()
+
+
 def test_masks_say_the_order_or_are_refused(fake_torch, tmp_path):
     queries, keys, values = (array.transpose(1, 0, 2)[None] for array in heads(key_value_heads=HEADS))
     causal = np.tri(TOKENS, dtype=bool)

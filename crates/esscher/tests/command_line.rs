@@ -338,6 +338,8 @@ fn an_audit_says_on_one_screen_what_was_found_and_where() {
     assert!(told.contains("512") && told.contains("256"), "{told}");
     let told = refuse(folder.path(), &["audit", "tiny-random", "--test", "bible", "--quiet"], 2);
     assert!(told.contains("calibrates"), "{told}");
+    let told = refuse(folder.path(), &["audit", "tiny-random", "stories15M", "--quiet"], 2);
+    assert!(told.contains("tiny-random is not a dump") && told.contains("one by one"), "{told}");
     let help = succeed(folder.path(), &["audit", "--help"]);
     for said in [
         "esscher audit stories15M",

@@ -21,7 +21,7 @@ use super::safetensors;
 use super::tensors::{Stored, Tensors, shown};
 use crate::Error;
 use crate::head::Order;
-use crate::model::Shape;
+use crate::model::{LayerInput, OutputProjection, Shape};
 use crate::weights::Storage;
 
 /// What all heads of a model saw of one text.
@@ -64,7 +64,49 @@ pub(super) fn is_dump(file: &str, bytes: &[u8]) -> bool {
     safetensors::parse(file, bytes).is_ok_and(|parsed| parsed.tensor("layer.0.queries").is_ok())
 }
 
+/// Whether a file that begins so is a dump: an archive, or safetensors whose header, if it is in these bytes, names the first
+/// queries. It may be damaged all the same.
+pub fn begins_like_dump(beginning: &[u8]) -> bool {
+    let named = |header: &[u8]| header.windows(FIRST_QUERIES.len()).any(|part| part == FIRST_QUERIES);
+    match beginning {
+        [a, b, c, d, e, f, g, h, header @ ..] if header.starts_with(b"{") => {
+            let length = u64::from_le_bytes([*a, *b, *c, *d, *e, *f, *g, *h]);
+            named(&header[..usize::try_from(length).unwrap_or(usize::MAX).min(header.len())])
+        }
+        _ => is_archive(beginning),
+    }
+}
+
+const FIRST_QUERIES: &[u8] = b"\"layer.0.queries\"";
+
 impl Dump {
+    /// What the heads of a layer are given on the whole text, as a model would give it; nothing if there is no such layer.
+    /// Without a recorded stream the residual is empty.
+    pub fn layer_input(&self, layer: usize) -> Option<LayerInput<'_>> {
+        let seen = self.layers.get(layer)?;
+        Some(LayerInput {
+            layer,
+            start: 0,
+            count: self.shape.context,
+            tilts: &seen.tilts,
+            keys: &seen.keys,
+            values: &seen.values,
+            residual: seen.residual.as_deref().unwrap_or_default(),
+        })
+    }
+
+    /// The output projection of a layer, if it was recorded.
+    pub fn output_projection(&self, layer: usize) -> Option<OutputProjection> {
+        let output = self.layers.get(layer)?.output.as_ref()?;
+        let columns = self.shape.heads * self.shape.head_dimension;
+        Some(OutputProjection::of_rows(output, columns, self.shape.heads))
+    }
+
+    /// The first layer without residual stream or without output projection, where no error relative to the stream can be told.
+    pub fn first_layer_without_stream(&self) -> Option<usize> {
+        self.layers.iter().position(|layer| layer.residual.is_none() || layer.output.is_none())
+    }
+
     /// Reads a dump from the bytes of a `.safetensors` or `.npz` file; `name` is for messages.
     ///
     /// # Errors
@@ -115,7 +157,7 @@ impl Dump {
             false => 1.0 / (head_dimension as f32).sqrt(),
             true => {
                 let shape = tensors.shape("scale")?.to_vec();
-                match tensors.numbers("scale", &shape)?.as_slice() {
+                match numbers(file, &mut tensors, "scale", &shape)?.as_slice() {
                     [scale] if *scale > 0.0 => *scale,
                     found => {
                         let found = found.len();
@@ -130,20 +172,26 @@ impl Dump {
         let mut layers = Vec::new();
         while tensors.contains(&format!("layer.{}.queries", layers.len())) {
             let name = |part: &str| format!("layer.{}.{part}", layers.len());
-            let mut tilts = tensors.numbers(&name("queries"), &[tokens, heads, head_dimension])?;
+            let mut tilts = numbers(file, &mut tensors, &name("queries"), &[tokens, heads, head_dimension])?;
             for tilt in &mut tilts {
                 *tilt *= scale;
             }
+            if tilts.iter().any(|tilt| !tilt.is_finite()) {
+                let name = name("queries");
+                return Err(damaged(format!(
+                    "tensor `{name}` times `scale` is too large for single precision; check the scale"
+                )));
+            }
             let shape = [tokens, key_value_heads, head_dimension];
-            let keys = tensors.numbers(&name("keys"), &shape)?;
-            let values = tensors.numbers(&name("values"), &shape)?;
+            let keys = numbers(file, &mut tensors, &name("keys"), &shape)?;
+            let values = numbers(file, &mut tensors, &name("values"), &shape)?;
             for (part, axis) in [("residual", 1), ("output", 0)] {
                 if width == 0 && tensors.contains(&name(part)) {
                     width = tensors.shape(&name(part))?.get(axis).copied().unwrap_or(0);
                 }
             }
             let mut optional = |part: &str, shape: [usize; 2]| match tensors.contains(&name(part)) {
-                true => tensors.numbers(&name(part), &shape).map(Some),
+                true => numbers(file, &mut tensors, &name(part), &shape).map(Some),
                 false => Ok(None),
             };
             let residual = optional("residual", [tokens, width])?;
@@ -163,6 +211,19 @@ impl Dump {
         };
         Ok(Dump { shape, layers })
     }
+}
+
+/// The numbers of a tensor, all finite.
+fn numbers(file: &str, tensors: &mut Tensors<'_>, name: &str, shape: &[usize]) -> Result<Vec<f32>, Error> {
+    let tensor = format!("tensor `{name}`");
+    tensors.numbers(name, shape).map_err(|error| match error {
+        // What concerns the tensor and not the file is about its numbers, and speaks of weights; one of several dumps is meant.
+        Error::Damaged { what, .. } if what == tensor => Error::Damaged {
+            what: format!("{file}: {tensor}"),
+            problem: "it has numbers that are not finite; record the text again".to_string(),
+        },
+        other => other,
+    })
 }
 
 /// An array of an archive.

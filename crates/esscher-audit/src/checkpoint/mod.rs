@@ -100,7 +100,7 @@ impl Checkpoint {
         let format = Format::recognise(name, bytes)?;
         if format == Format::Npz || (format == Format::Safetensors && dump::is_dump(name, bytes)) {
             return Err(Error::Request(format!(
-                "{name} is a dump of queries, keys and values, not a model; read it as a dump"
+                "{name} is a dump of queries, keys and values, not a model: its heads can be audited, but it cannot be run"
             )));
         }
         let (weights, inside) = match format {

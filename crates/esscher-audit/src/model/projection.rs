@@ -17,11 +17,17 @@ pub struct OutputProjection {
 impl OutputProjection {
     pub(super) fn new(output: &Matrix, heads: usize) -> Self {
         let (rows, columns) = (output.rows(), output.columns());
-        let dimension = columns / heads.max(1);
         let mut unpacked = vec![0.0; rows * columns];
         for (row, to) in unpacked.chunks_exact_mut(columns).enumerate() {
             output.write_row(row, to);
         }
+        Self::of_rows(&unpacked, columns, heads)
+    }
+
+    /// Of a matrix given row by row.
+    pub(crate) fn of_rows(unpacked: &[f32], columns: usize, heads: usize) -> Self {
+        let rows = unpacked.len() / columns.max(1);
+        let dimension = columns / heads.max(1);
         let triangles = (0..heads).into_par_iter().map(|head| {
             let part = Mat::from_fn(rows, dimension, |row, column| {
                 f64::from(unpacked[row * columns + head * dimension + column])

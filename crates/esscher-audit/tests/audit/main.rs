@@ -2,6 +2,7 @@
 
 mod attention;
 mod checkpoints;
+mod dumps;
 mod evictions;
 mod judging;
 mod looking;

@@ -1,16 +1,21 @@
-//! Audits a checkpoint: its heads, then the model with the heads replaced that may be, and one report on both.
+//! Audits a checkpoint: its heads, then the model with the heads replaced that may be, and one report on both; or the heads that
+//! dumps hold.
 
 use super::{Error, publish};
+use crate::kinds::audit::dumps::Dumps;
+use crate::kinds::audit::evidence::Evidence;
 use crate::kinds::audit::heads::{CANDIDATES, HeadsPlan};
 use crate::kinds::audit::model::ModelPlan;
 use crate::kinds::audit::subject::Subject;
-use crate::models::ModelStore;
+use crate::models::{ModelStore, is_dump};
 use crate::reading::find_text;
 use crate::{Planned, Settings, run_document};
 use assignments::{Chosen, chosen};
 use esscher_audit::assignment::Running;
+use esscher_audit::candidate::Candidate;
 use esscher_audit::dossier::Dossier;
 use esscher_audit::head::Order;
+use esscher_audit::replacement::Middle;
 use esscher_audit::verdict::{Decision, Spread, Verdict};
 use esscher_lab::{Experiment, Failure, Outcome, RunFolder, write_file};
 use esscher_report::Document;
@@ -25,8 +30,8 @@ pub use esscher_audit::dossier::Criterion;
 /// What is to be audited.
 #[derive(Debug, Clone)]
 pub struct AuditRequest {
-    /// A named model or the path of a checkpoint.
-    pub model: String,
+    /// A named model or the path of a checkpoint; or the paths of dumps of one model, one per text, whose heads alone are audited.
+    pub models: Vec<String>,
     /// The text that calibrates and that heads are measured on, by name or path; one that suits the model if there is none.
     pub text: Option<String>,
     /// The text that the model is tested on; if only `text` is given, its last third, and the first two thirds calibrate.
@@ -53,7 +58,7 @@ impl AuditRequest {
     /// An audit of this model with everything else as usual, below the folder `runs`.
     pub fn of(model: &str) -> Self {
         AuditRequest {
-            model: model.to_string(),
+            models: vec![model.to_string()],
             text: None,
             test: None,
             lengths: Vec::new(),
@@ -104,6 +109,8 @@ pub struct AuditFound {
     pub measured: &'static str,
     /// The model with exact attention and with replaced heads; empty for an audit of heads only.
     pub assignments: Vec<AssignmentFound>,
+    /// What to try if the texts can decide nothing.
+    pub advice: Option<String>,
     /// The report on all.
     pub report: PathBuf,
     /// Verdicts, errors and portraits of every head.
@@ -209,9 +216,9 @@ pub fn audit<E: From<Error>>(
     let (length, dossier) = dossiers.last().ok_or_else(|| failed("no length was measured".into()))?;
     let mut found = prepared.found(request, &plan, *length, dossier, &root);
     let mut documents = vec![heads];
-    if !request.heads_only {
+    if let Some(tested) = prepared.tested.as_ref().filter(|_| !request.heads_only) {
         let chosen = chosen(request, &plan, dossier, *length, prepared.heads.seed()).map_err(Error::from)?;
-        let planned = prepared.model(request, *length, &chosen)?;
+        let planned = tested.model(request, *length, &chosen)?;
         let folder = RunFolder::open(&root.join("model"), &planned).map_err(Error::from)?;
         let Outcome::Finished { result, provenance, .. } = run("model", &planned, &folder)? else {
             return Ok(Audit { folder: root, found: None });
@@ -226,7 +233,11 @@ pub fn audit<E: From<Error>>(
     write_file(&found.report, page.as_bytes()).map_err(Error::from)?;
     let verdicts = files::verdicts(request, &plan, *length, dossier);
     write_file(&found.verdicts, verdicts.as_bytes()).map_err(Error::from)?;
-    let decisions = dossier.decide_groups(plan.deployed(), request.criterion, request.tolerance, &|_| true);
+    // Whoever reads that table drops the middle of the other heads.
+    let dropped = Candidate::Measure { top: 0, middle: Middle::Dropped };
+    let decisions = dossier.decide_groups(plan.deployed(), request.criterion, request.tolerance, &|candidate| {
+        *candidate == dropped
+    });
     let table = files::full_attention_heads(&decisions, request.tolerance);
     write_file(&found.full_attention_heads, table.as_bytes()).map_err(Error::from)?;
     let configuration = files::configuration(&plan.questions().frame);
@@ -238,15 +249,25 @@ fn failed(failure: Failure) -> Error {
     Error::Lab(esscher_lab::Error::Result(failure))
 }
 
-/// A request with its texts chosen and its heads planned.
+/// A request with its heads planned.
 struct Prepared {
     name: String,
     heads: Planned,
+    /// What the model is tested on; dumps cannot be run.
+    tested: Option<Tested>,
+}
+
+/// A checkpoint with the texts that calibrate and that test.
+struct Tested {
+    model: String,
     text: String,
     test: String,
     /// Whether the two are parts of one text.
     split: bool,
-    test_segments: u64,
+    /// Segments that the calibrating text is cut into, and how many of them calibrate.
+    cut: u64,
+    calibration: u64,
+    segments: u64,
 }
 
 /// Segments of the texts, if there are as many.
@@ -256,7 +277,59 @@ const TESTED: u64 = 8;
 
 impl Prepared {
     fn of(request: &AuditRequest, told: &dyn Fn(&str)) -> Result<Self, Error> {
-        let subject = Subject::find(&request.model, &ModelStore::of_user()?, told)?;
+        let store = ModelStore::of_user()?;
+        match request.models.as_slice() {
+            [model] if store.named(model).is_some() || !is_dump(Path::new(model)) => {
+                Self::of_checkpoint(request, model, &store, told)
+            }
+            paths => Self::of_dumps(request, paths, &store, told),
+        }
+    }
+
+    fn of_dumps(
+        request: &AuditRequest,
+        paths: &[String],
+        store: &ModelStore,
+        told: &dyn Fn(&str),
+    ) -> Result<Self, Error> {
+        let given = [
+            ("a text", request.text.is_some()),
+            ("a text to test on", request.test.is_some()),
+            ("a length", !request.lengths.is_empty()),
+            ("a number of texts", request.texts.is_some()),
+        ];
+        if let Some((what, _)) = given.iter().find(|(_, given)| *given) {
+            return Err(esscher_audit::Error::Request(format!(
+                "{what} is given beside dumps, which hold what heads saw of their own texts: leave it out, and record other texts as \
+                 other dumps"
+            ))
+            .into());
+        }
+        told(&match paths.len() {
+            1 => "reading the dump".to_string(),
+            count => format!("reading {count} dumps"),
+        });
+        // Read and checked before the specification is: a sentence about files, not about keys.
+        let dumps = Dumps::find(paths, store)?;
+        let listed = paths.iter().map(|path| quoted(path)).collect::<Vec<_>>().join(", ");
+        let title = format!("The heads of {}", dumps.name());
+        let specification = format!(
+            "kind = \"audit-heads\"\ntitle = {}\ndumps = [{listed}]\n{}",
+            quoted(&title),
+            asked(request)
+        );
+        let heads = Planned::read("the request", &specification, request.settings)?;
+        let name = name(paths.first().map_or("", String::as_str), &heads, "")?;
+        Ok(Prepared { name, heads, tested: None })
+    }
+
+    fn of_checkpoint(
+        request: &AuditRequest,
+        model: &str,
+        store: &ModelStore,
+        told: &dyn Fn(&str),
+    ) -> Result<Self, Error> {
+        let subject = Subject::find(model, store, told)?;
         let (text, test, split) = match (&request.text, &request.test) {
             (Some(text), Some(test)) => (text.clone(), test.clone(), false),
             (Some(text), None) => (text.clone(), text.clone(), true),
@@ -286,44 +359,24 @@ impl Prepared {
             (false, Some(texts)) => texts,
             (false, None) => segments(&test, testing_part)?.clamp(3, TESTED),
         };
-        let candidates = match request.candidates.is_empty() {
-            true => CANDIDATES.map(String::from).to_vec(),
-            false => request.candidates.clone(),
-        };
-        let listed = candidates.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(", ");
         let specification = format!(
             "kind = \"audit-heads\"\ntitle = {}\nmodel = {}\ntext = {}\ntext_part = \"{}\"\nlengths = {lengths:?}\n\
-             calibration = {calibration}\ntexts = {texts}\ncandidates = [{listed}]\ntolerance = {:?}\ncriterion = \"{}\"\n",
+             calibration = {calibration}\ntexts = {texts}\n{}",
             quoted(&format!("The heads of {}", subject.name)),
-            quoted(&request.model),
+            quoted(model),
             quoted(&text),
             calibrating_part.name(),
-            request.tolerance,
-            request.criterion.name(),
+            asked(request),
         );
         let heads = Planned::read("the request", &specification, request.settings)?;
-        let name = name(&subject.name, &heads, &test, request)?;
-        Ok(Prepared { name, heads, text, test, split, test_segments })
-    }
-
-    /// The run of the model with the assignments that the heads gave.
-    fn model(&self, request: &AuditRequest, length: usize, chosen: &[Chosen]) -> Result<Planned, Error> {
-        let [calibrating, testing] = parts(self.split);
-        let mut specification = format!(
-            "kind = \"audit-model\"\ntitle = {}\nmodel = {}\ntext = {}\ntext_part = \"{}\"\ntest = {}\ntest_part = \"{}\"\n\
-             length = {length}\ntexts = {}\n",
-            quoted(&format!("{} with replaced heads", request.model)),
-            quoted(&request.model),
-            quoted(&self.text),
-            calibrating.name(),
-            quoted(&self.test),
-            testing.name(),
-            self.test_segments,
-        );
-        for one in chosen {
-            specification.push_str(&one.specification());
-        }
-        Ok(Planned::read("the request", &specification, request.settings)?)
+        let tested = match request.heads_only {
+            true => String::new(),
+            false => format!("{} {:?}", esscher_lab::sha256(find_text(&test)?.as_bytes()), request.texts),
+        };
+        let name = name(&subject.name, &heads, &tested)?;
+        let (model, cut) = (model.to_string(), calibration + texts);
+        let tested = Tested { model, text, test, split, cut, calibration, segments: test_segments };
+        Ok(Prepared { name, heads, tested: Some(tested) })
     }
 
     fn found(
@@ -347,7 +400,7 @@ impl Prepared {
         replacements.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
         let shape = dossier.shape();
         AuditFound {
-            model: plan.subject().name.clone(),
+            model: plan.evidence().name(),
             sizes: [shape.layers, shape.heads, shape.key_value_heads],
             length,
             texts: dossier.findings(0, 0).count(),
@@ -362,6 +415,10 @@ impl Prepared {
                 Order::Whole => "embedding distance",
             },
             assignments: Vec::new(),
+            advice: match plan.evidence() {
+                Evidence::Run(_) => None,
+                Evidence::Dumps(dumps) => dumps.advice(),
+            },
             report: root.join("report.html"),
             verdicts: root.join("verdicts.json"),
             full_attention_heads: root.join("full_attention_heads.tsv"),
@@ -369,10 +426,34 @@ impl Prepared {
     }
 }
 
+impl Tested {
+    /// The run of the model with the assignments that the heads gave.
+    fn model(&self, request: &AuditRequest, length: usize, chosen: &[Chosen]) -> Result<Planned, Error> {
+        let [calibrating, testing] = parts(self.split);
+        let mut specification = format!(
+            "kind = \"audit-model\"\ntitle = {}\nmodel = {}\ntext = {}\ntext_part = \"{}\"\ntest = {}\ntest_part = \"{}\"\n\
+             length = {length}\ncalibration = {}\nsegments = {}\ntexts = {}\n",
+            quoted(&format!("{} with replaced heads", self.model)),
+            quoted(&self.model),
+            quoted(&self.text),
+            calibrating.name(),
+            quoted(&self.test),
+            testing.name(),
+            self.calibration,
+            self.cut,
+            self.segments,
+        );
+        for one in chosen {
+            specification.push_str(&one.specification());
+        }
+        Ok(Planned::read("the request", &specification, request.settings)?)
+    }
+}
+
 const STORIES: &str = "stories";
 const LOG_LOSS: &str = "log loss";
 
-/// What a model was trained on is what it is best judged by.
+/// A model is best judged by its own language: that of stories15M is children's stories, sampled from it.
 fn default_text(subject: &Subject) -> &'static str {
     if subject.name == "stories15M" { STORIES } else { "bible" }
 }
@@ -386,19 +467,26 @@ fn parts(split: bool) -> [crate::kinds::audit::Excerpt; 2] {
     }
 }
 
+/// What is asked of every head, as the specification writes it.
+fn asked(request: &AuditRequest) -> String {
+    let candidates = match request.candidates.is_empty() {
+        true => CANDIDATES.map(String::from).to_vec(),
+        false => request.candidates.clone(),
+    };
+    let listed = candidates.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(", ");
+    let (tolerance, criterion) = (request.tolerance, request.criterion.name());
+    format!("candidates = [{listed}]\ntolerance = {tolerance:?}\ncriterion = \"{criterion}\"\n")
+}
+
 /// The audit's folder: the model's name and the beginning of a checksum of all that was asked, so that the same request goes on
 /// in the same folder.
-fn name(model: &str, heads: &Planned, test: &str, request: &AuditRequest) -> Result<String, Error> {
+fn name(model: &str, heads: &Planned, tested: &str) -> Result<String, Error> {
     let stem =
         Path::new(model).file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
     let stem: String = stem.chars().filter(|sign| sign.is_alphanumeric() || "-_.".contains(*sign)).collect();
     if stem.is_empty() || stem.starts_with('.') {
         return Err(Error::NoName { file: PathBuf::from(model) });
     }
-    let tested = match request.heads_only {
-        true => String::new(),
-        false => format!("{} {:?}", esscher_lab::sha256(find_text(test)?.as_bytes()), request.texts),
-    };
     let digest = esscher_lab::sha256(format!("{}\n{tested}", heads.specification()).as_bytes());
     Ok(format!("{stem}-{}", digest.chars().take(8).collect::<String>()))
 }
@@ -424,6 +512,9 @@ fn joined(found: &AuditFound, documents: Vec<Document>) -> Document {
         heads.uncertain,
         groups.uncertain
     );
+    if let Some(advice) = &found.advice {
+        summary.push_str(&format!(" **Note:** {advice}."));
+    }
     if found.assignments.is_empty() {
         summary.push_str(" What that does to the model's predictions was not measured.");
     } else {

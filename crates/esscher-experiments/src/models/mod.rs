@@ -16,4 +16,4 @@ pub use error::ModelError;
 pub use load_once::LoadOnce;
 pub use store::{LARGEST_CHECKPOINT, ModelBytes, ModelFile, ModelFiles, ModelStore, find_model};
 
-pub(crate) use store::reason_of;
+pub(crate) use store::{is_dump, reason_of};

@@ -5,9 +5,11 @@ use super::error::ModelError;
 use super::{archive, client};
 use crate::conduct::Error;
 use crate::conduct::unknown;
+use esscher_audit::checkpoint::dump::begins_like_dump;
 use esscher_lab::{Exclusive, TemporaryFolder};
 use std::env;
 use std::ffi::OsString;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// Larger files are not read as checkpoints: a forward pass would not fit a workstation.
@@ -116,7 +118,7 @@ impl ModelStore {
             file.is_file().then(|| given_file(file)).transpose()
         };
         let (configuration, vocabulary) = match path.extension().and_then(|ending| ending.to_str()) {
-            Some("safetensors") => (beside("config.json")?, beside("tokenizer.json")?),
+            Some("safetensors") if !is_dump(&path) => (beside("config.json")?, beside("tokenizer.json")?),
             Some("bin") => (None, beside("tokenizer.bin")?),
             _ => (None, None),
         };
@@ -205,7 +207,7 @@ impl ModelFiles {
 }
 
 impl ModelFile {
-    fn read(&self) -> Result<Vec<u8>, Error> {
+    pub(crate) fn read(&self) -> Result<Vec<u8>, Error> {
         let bytes = esscher_lab::read_file(&self.path, LARGEST_CHECKPOINT)?;
         let (file, expected, found) = (self.path.clone(), self.sha256.clone(), esscher_lab::sha256(&bytes));
         match (found == expected, self.cached) {
@@ -215,6 +217,17 @@ impl ModelFile {
         }
     }
 }
+
+/// Whether a file begins like a dump of queries, keys and values; one that cannot be read does not.
+pub(crate) fn is_dump(path: &Path) -> bool {
+    let mut beginning = Vec::new();
+    let opened = esscher_lab::open_file(path);
+    let read = opened.is_ok_and(|file| file.take(LONGEST_HEADER).read_to_end(&mut beginning).is_ok());
+    read && begins_like_dump(&beginning)
+}
+
+/// Headers of safetensors are shorter.
+const LONGEST_HEADER: u64 = 16 << 20;
 
 fn given_file(path: PathBuf) -> Result<ModelFile, Error> {
     match esscher_lab::file_sha256(&path) {

@@ -19,14 +19,14 @@ pub(crate) fn audit_models() -> PyResult<Vec<(&'static str, &'static str, Vec<(&
     Ok(entries.into_iter().map(|entry| (entry.name, entry.summary, entry.details)).collect())
 }
 
-/// Audits a checkpoint; what was found, and the files that hold the rest.
+/// Audits a checkpoint, or dumps of one model; what was found, and the files that hold the rest.
 ///
 /// `told` is called with a sentence before what takes long beside the runs: a download.
 #[pyfunction]
-#[pyo3(signature = (model, *, text, test, lengths, tolerance, criterion, candidates, texts, heads_only, out, seed, told, progress))]
+#[pyo3(signature = (models, *, text, test, lengths, tolerance, criterion, candidates, texts, heads_only, out, seed, told, progress))]
 pub(crate) fn audit_model<'py>(
     py: Python<'py>,
-    model: String,
+    models: Vec<String>,
     text: Option<String>,
     test: Option<String>,
     lengths: &Bound<'py, PyAny>,
@@ -46,7 +46,7 @@ pub(crate) fn audit_model<'py>(
         return Err(PyValueError::new_err("tolerance is NaN: expected a relative error, such as 0.05"));
     }
     let request = AuditRequest {
-        model,
+        models,
         text,
         test,
         lengths: numbers::list("lengths", lengths, |length| whole("lengths", length))?,
@@ -110,6 +110,7 @@ fn in_python<'py>(py: Python<'py>, found: &AuditFound) -> PyResult<Bound<'py, Py
     let assignments: Vec<Bound<'py, PyDict>> =
         found.assignments.iter().map(|one| assignment(py, one)).collect::<PyResult<_>>()?;
     answer.set_item("assignments", assignments)?;
+    answer.set_item("advice", &found.advice)?;
     answer.set_item("report", &found.report)?;
     answer.set_item("verdicts", &found.verdicts)?;
     answer.set_item("full_attention_heads", &found.full_attention_heads)?;

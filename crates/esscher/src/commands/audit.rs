@@ -61,7 +61,7 @@ fn in_words(found: &AuditFound) -> String {
     let [layers, heads, key_value_heads] = found.sizes;
     let mut lines = vec![
         format!("{}: {layers} layers of {heads} query and {key_value_heads} key-value heads", found.model),
-        format!("{} texts of {} tokens, tolerance {}", found.texts, found.length, found.tolerance),
+        format!("{} of {} tokens, tolerance {}", texts(found.texts), found.length, found.tolerance),
         String::new(),
         format!("heads            {}  ({})", counted(&found.heads), found.running),
     ];
@@ -87,7 +87,15 @@ fn in_words(found: &AuditFound) -> String {
             lines.push(saved);
         }
     }
+    if let Some(advice) = &found.advice {
+        lines.push(String::new());
+        lines.push(advice.clone());
+    }
     lines.join("\n")
+}
+
+fn texts(count: usize) -> String {
+    if count == 1 { "1 text".to_string() } else { format!("{count} texts") }
 }
 
 fn counted(counts: &Counts) -> String {
@@ -167,7 +175,7 @@ fn in_json(found: &AuditFound) -> Value {
         "heads_offline": counts(&found.heads_offline), "key_value_heads": counts(&found.key_value_heads),
         "replacements": found.replacements.iter().map(|(name, count)| json!({ "candidate": name, "count": count }))
             .collect::<Vec<_>>(),
-        "assignments": assignments, "report": found.report, "verdicts": found.verdicts,
+        "assignments": assignments, "advice": found.advice, "report": found.report, "verdicts": found.verdicts,
         "full_attention_heads": found.full_attention_heads,
     })
 }

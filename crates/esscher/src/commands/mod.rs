@@ -37,7 +37,7 @@ pub(crate) fn execute(arguments: Arguments) -> Result<Ending, Trouble> {
         Command::List { group } => list::list(&common, group),
         #[cfg(feature = "audit")]
         Command::Audit {
-            model,
+            models,
             text,
             test,
             length,
@@ -49,7 +49,7 @@ pub(crate) fn execute(arguments: Arguments) -> Result<Ending, Trouble> {
             run,
         } => {
             let request = AuditRequest {
-                model,
+                models,
                 text,
                 test,
                 lengths: length,

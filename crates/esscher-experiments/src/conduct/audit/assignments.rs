@@ -20,6 +20,9 @@ pub(super) struct Chosen {
     assignment: Assignment,
 }
 
+/// Random controls: each repeats some of the accepted heads, and they differ.
+const CONTROLS: u32 = 3;
+
 /// Token-equivalents beside the frame's, for comparisons at equal budgets: a sixteenth of the text, at most 64.
 fn budget(length: usize) -> usize {
     (length / 16).clamp(8, 64)
@@ -43,8 +46,8 @@ impl Chosen {
     }
 }
 
-/// Accepted heads and key-value heads, as many random ones, the accepted ones with nothing in the middle, all heads, and all
-/// heads with equal budgets.
+/// Accepted heads and key-value heads, the accepted ones with nothing in the middle, as many random ones, the others, all heads, and
+/// all heads with equal budgets.
 pub(super) fn chosen(
     request: &AuditRequest,
     plan: &HeadsPlan,
@@ -58,21 +61,33 @@ pub(super) fn chosen(
     let mut all = Vec::new();
     let mut push = |name: String, running, assignment| all.push(Chosen { name, running, assignment });
 
-    let offline = dossier.decide_heads(Running::Offline, request.criterion, request.tolerance, &|_| true);
-    let by_head = dossier.assignment(&offline)?;
-    if by_head.replaced_heads() > 0 {
-        let random = shuffled(shape, &by_head, 1, &mut Stream::new(seed, 0, 0))?;
-        push("accepted heads".to_string(), Running::Offline, by_head);
-        push("as many random heads".to_string(), Running::Offline, random);
+    let runnings: &[Running] = match deployed {
+        Running::Streaming => &[Running::Offline, Running::Streaming],
+        Running::Offline => &[Running::Offline],
+    };
+    for running in runnings {
+        let decisions = dossier.decide_heads(*running, request.criterion, request.tolerance, &|_| true);
+        let accepted = dossier.assignment(&decisions)?;
+        if accepted.replaced_heads() > 0 {
+            push("accepted heads".to_string(), *running, accepted);
+        }
     }
     let groups = dossier.decide_groups(deployed, request.criterion, request.tolerance, &|_| true);
-    let by_group = dossier.assignment(&groups)?;
-    if by_group.replaced_heads() > 0 {
-        let random = shuffled(shape, &by_group, readers, &mut Stream::new(seed, 1, 0))?;
-        let dropped = with_middle_dropped(shape, &by_group)?;
-        push("accepted key-value heads".to_string(), deployed, by_group);
-        push("as many random key-value heads".to_string(), deployed, random);
+    let accepted = dossier.assignment(&groups)?;
+    if accepted.replaced_heads() > 0 {
+        let controls = (0..CONTROLS)
+            .map(|draw| shuffled(shape, &accepted, readers, &mut Stream::new(seed, draw, 0)))
+            .collect::<Result<Vec<_>, _>>()?;
+        let dropped = with_middle_dropped(shape, &accepted)?;
+        let others = with_others(shape, &accepted)?;
+        push("accepted key-value heads".to_string(), deployed, accepted);
         push("accepted key-value heads, middle dropped".to_string(), deployed, dropped);
+        for (draw, control) in controls.into_iter().enumerate() {
+            push(format!("as many random key-value heads, draw {}", draw + 1), deployed, control);
+        }
+        if others.replaced_heads() > 0 {
+            push("the other key-value heads".to_string(), deployed, others);
+        }
     }
     let tilted = Candidate::Measure { top: 0, middle: Middle::TiltedGaussian };
     push(
@@ -97,6 +112,13 @@ fn with_middle_dropped(shape: &Shape, assignment: &Assignment) -> Result<Assignm
         _ => Candidate::Measure { top: 0, middle: Middle::Dropped },
     };
     Assignment::new(shape, assignment.rows().iter().map(|row| row.iter().map(dropped).collect()).collect())
+}
+
+/// The control that shares no head with what was accepted: the others, by a tilted Gaussian.
+fn with_others(shape: &Shape, assignment: &Assignment) -> Result<Assignment, Error> {
+    let tilted = Candidate::Measure { top: 0, middle: Middle::TiltedGaussian };
+    let other = |candidate: &Candidate| if *candidate == Candidate::Exact { tilted } else { Candidate::Exact };
+    Assignment::new(shape, assignment.rows().iter().map(|row| row.iter().map(other).collect()).collect())
 }
 
 /// What is used today, and measures of as many token-equivalents. Eviction needs an order: encoders have none.

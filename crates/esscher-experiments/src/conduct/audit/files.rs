@@ -1,6 +1,8 @@
 //! What an audit leaves for other programs: verdicts as JSON, and the table that DuoAttention reads.
 
 use super::AuditRequest;
+use crate::kinds::audit::dumps::DumpFile;
+use crate::kinds::audit::evidence::Evidence;
 use crate::kinds::audit::heads::HeadsPlan;
 use esscher_audit::candidate::Frame;
 use esscher_audit::dossier::Dossier;
@@ -39,10 +41,18 @@ pub(super) fn verdicts(request: &AuditRequest, plan: &HeadsPlan, length: usize, 
     let groups: Vec<Value> =
         places(&decide_groups).map(|(layer, group, decision)| decided(layer, group, decision)).collect();
     let frame = &plan.questions().frame;
+    let (sha256, dumps) = match plan.evidence() {
+        Evidence::Run(run) => (json!(run.sha256()), Value::Null),
+        Evidence::Dumps(dumps) => {
+            let file = |file: &DumpFile| json!({ "path": file.name, "sha256": file.sha256() });
+            (Value::Null, dumps.files().iter().map(file).collect())
+        }
+    };
     let all = json!({
         "schema": 1,
-        "model": plan.subject().name,
-        "sha256": plan.subject().sha256,
+        "model": plan.evidence().name(),
+        "sha256": sha256,
+        "dumps": dumps,
         "layers": shape.layers,
         "heads_per_layer": shape.heads,
         "key_value_heads_per_layer": shape.key_value_heads,

@@ -1,4 +1,4 @@
-//! A calibration that all units of a process share: computed by the first that asks, unless it is stopped.
+//! What calibration texts told, which all units of a process share: computed by the first that asks, unless it is stopped.
 
 use super::subject::Subject;
 use esscher_audit::calibration::{Calibration, calibrate};
@@ -9,12 +9,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// The texts that calibrate, and what they told.
 pub(super) struct Calibrated {
     texts: Vec<Vec<u32>>,
-    found: Mutex<Option<Arc<Calibration>>>,
+    found: Shared<Calibration>,
 }
 
 impl Calibrated {
     pub(super) fn by(texts: Vec<Vec<u32>>) -> Self {
-        Calibrated { texts, found: Mutex::new(None) }
+        Calibrated { texts, found: Shared::default() }
     }
 
     /// What the texts tell; nothing if the monitor asked to stop, and then the next to ask computes it.
@@ -23,19 +23,41 @@ impl Calibrated {
         subject: &Subject,
         monitor: &dyn Monitor,
     ) -> Result<Option<Arc<Calibration>>, Failure> {
+        self.found.get(monitor, |monitor| Ok(calibrate(&subject.model, &self.texts, monitor)?))
+    }
+}
+
+/// Something that takes long to compute and that all units need.
+pub(super) struct Shared<T> {
+    found: Mutex<Option<Arc<T>>>,
+}
+
+impl<T> Default for Shared<T> {
+    fn default() -> Self {
+        Shared { found: Mutex::new(None) }
+    }
+}
+
+impl<T: Send + Sync> Shared<T> {
+    /// What `work` gives; nothing if the monitor asked to stop, and then the next to ask computes it.
+    pub(super) fn get(
+        &self,
+        monitor: &dyn Monitor,
+        work: impl FnOnce(&dyn Monitor) -> Result<Option<T>, Failure> + Send,
+    ) -> Result<Option<Arc<T>>, Failure> {
         let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = &*found {
             return Ok(Some(known.clone()));
         }
         // On threads of its own: a worker that waits for parts of this would take up another unit, which would wait here for it.
         let quiet = OnlyStops(monitor);
+        let work = || work(&quiet);
         let made = std::thread::scope(|scope| {
-            let work = || calibrate(&subject.model, &self.texts, &quiet);
-            let calibrating = scope.spawn(move || match rayon::ThreadPoolBuilder::new().build() {
+            let working = scope.spawn(move || match rayon::ThreadPoolBuilder::new().build() {
                 Ok(threads) => threads.install(work),
                 Err(_) => work(),
             });
-            calibrating.join()
+            working.join()
         });
         let made = match made {
             Ok(made) => made?.map(Arc::new),
@@ -46,7 +68,7 @@ impl Calibrated {
     }
 }
 
-/// Hands on the wish to stop; progress of the calibration is not that of the unit.
+/// Hands on the wish to stop; progress of what is shared is not that of the unit.
 struct OnlyStops<'a>(&'a dyn Monitor);
 
 impl Monitor for OnlyStops<'_> {

@@ -1,25 +1,19 @@
 //! The audit of heads: the portrait of every head of a checkpoint, and how far every replacement is from its outputs, text by text.
 
-use super::calibrated::Calibrated;
-use super::excerpt::{ChosenText, Excerpt};
-use super::subject::Subject;
-use super::{SHORTEST, check_length, frame};
+use super::evidence::Evidence;
+use super::{check_instruction_set, check_replaced, frame};
 use crate::kinds::{Kind, Plan, columns};
-use crate::reading;
 use esscher_audit::assignment::Running;
 use esscher_audit::candidate::Candidate;
 use esscher_audit::discrepancy::Discrepancy;
 use esscher_audit::dossier::{Criterion, Dossier};
-use esscher_audit::examination::{Findings, Questions, examine};
+use esscher_audit::examination::{Findings, Questions};
 use esscher_audit::head::Order;
 use esscher_audit::portrait::{Portrait, Sink};
-use esscher_audit::segment::segments;
 use esscher_core::Monitor;
-use esscher_core::numerics::InstructionSet;
 use esscher_lab::specification::{self, Bounds, Mistake, Section};
 use esscher_lab::{Column, Failure, Row, Table, Unit, Value};
 use std::collections::HashMap;
-use std::sync::Arc;
 
 pub(in crate::kinds) const KIND: Kind = Kind {
     name: "audit-heads",
@@ -33,7 +27,10 @@ texts = 3
 window = 16
 candidates = ["dropped", "mean", "tilted-gaussian"]
 "#,
-    read: |section, seed, _: InstructionSet| Ok(Box::new(HeadsPlan::read(section, seed)?)),
+    read: |section, seed, instructions| {
+        check_instruction_set(section, instructions)?;
+        Ok(Box::new(HeadsPlan::read(section, seed)?))
+    },
 };
 
 /// What may replace a head unless somebody says otherwise, by its state about the cheapest first.
@@ -77,34 +74,21 @@ const CRITERIA: [(&str, Criterion); 2] = [("output", Criterion::Output), ("resid
 
 /// An audit of heads, ready to run.
 pub(crate) struct HeadsPlan {
-    pub(super) subject: Arc<Subject>,
-    pub(super) text: ChosenText,
-    pub(super) lengths: Vec<AtLength>,
+    pub(super) evidence: Evidence,
     pub(super) questions: Questions,
     pub(super) tolerance: f64,
     pub(super) criterion: Criterion,
 }
 
-/// The segments of one length.
-pub(super) struct AtLength {
-    pub(super) length: usize,
-    pub(super) calibrating: usize,
-    pub(super) texts: Vec<Vec<u32>>,
-    calibrated: Calibrated,
-}
-
 impl HeadsPlan {
     /// Reads the keys of this kind.
     pub(crate) fn read(section: &mut Section, seed: u64) -> Result<Self, Mistake> {
-        let subject = Subject::read(section)?;
-        let shape = *subject.model.shape();
-        let text = reading::text(section, "text", "text_sha256", Some("bible"))?;
-        let text = ChosenText { text, excerpt: Excerpt::read(section, "text_part")? };
-        let default = [256.min(shape.context as u64)];
-        let lengths = section.integers("lengths", SHORTEST..=1 << 20, 1..=16, Some(&default))?;
-        let calibrating = section.integer("calibration", 1..=64, Some(2))? as usize;
-        let texts = section.integer("texts", 3..=256, Some(6))? as usize;
+        let evidence = Evidence::read(section)?;
+        let shape = *evidence.shape();
         let frame = frame(section, &shape)?;
+        for (length, _) in evidence.lengths() {
+            check_replaced(section, evidence.length_key(), length, &frame)?;
+        }
         let names = section.texts("candidates", 1..=64, Some(&CANDIDATES))?;
         let mut candidates: Vec<Candidate> = Vec::new();
         for name in names {
@@ -121,21 +105,13 @@ impl HeadsPlan {
         }
         let tolerance = section.real("tolerance", Bounds::Between(1e-6, 10.0), Some(0.05))?;
         let criterion = section.choice("criterion", &CRITERIA, Some("output"))?;
-        let tokens = section.accept("text", subject.tokens(text.content()))?;
-        let mut at_lengths: Vec<AtLength> = Vec::new();
-        for length in lengths.into_iter().map(|length| length as usize) {
-            check_length(section, "lengths", length, shape.context, &frame)?;
-            if at_lengths.iter().any(|known| known.length == length) {
-                return Err(section.mistake("lengths", format!("{length} is given twice")));
+        if let (Evidence::Dumps(dumps), Criterion::Residual) = (&evidence, criterion) {
+            if let Some(message) = dumps.no_residual() {
+                return Err(section.mistake("criterion", message));
             }
-            let cut = segments(&tokens, subject.begin(), length, calibrating + texts);
-            let mut cut = section.accept("text", cut)?;
-            let texts = cut.split_off(calibrating);
-            at_lengths.push(AtLength { length, calibrating, texts, calibrated: Calibrated::by(cut) });
         }
-        at_lengths.sort_by_key(|at| at.length);
         let questions = Questions { frame, candidates: asked(&candidates, shape.order), seed };
-        Ok(HeadsPlan { subject, text, lengths: at_lengths, questions, tolerance, criterion })
+        Ok(HeadsPlan { evidence, questions, tolerance, criterion })
     }
 
     /// The plan of a specification that is known to be of this kind.
@@ -158,7 +134,7 @@ impl HeadsPlan {
     /// A table that is not a result of this plan.
     pub(crate) fn dossiers(&self, result: &Table) -> Result<Vec<(usize, Dossier)>, Failure> {
         columns::check(result, &COLUMNS)?;
-        let shape = self.subject.model.shape();
+        let shape = self.evidence.shape();
         let blank = Findings {
             layer: 0,
             head: 0,
@@ -178,10 +154,11 @@ impl HeadsPlan {
         let nobody: Vec<Findings> = (0..heads)
             .map(|place| Findings { layer: place / shape.heads, head: place % shape.heads, ..blank.clone() })
             .collect();
+        let measured = self.evidence.lengths();
         let mut found: Vec<Vec<Vec<Findings>>> =
-            self.lengths.iter().map(|at| vec![nobody.clone(); at.texts.len()]).collect();
+            measured.iter().map(|(_, texts)| vec![nobody.clone(); *texts]).collect();
         let lengths: HashMap<usize, usize> =
-            self.lengths.iter().enumerate().map(|(number, at)| (at.length, number)).collect();
+            measured.iter().enumerate().map(|(number, (length, _))| (*length, number)).collect();
         let candidates: HashMap<(String, &str), usize> = self
             .questions
             .candidates
@@ -215,26 +192,26 @@ impl HeadsPlan {
                 _ => return Err(foreign()),
             }
         }
-        self.lengths
+        measured
             .iter()
             .zip(found)
-            .map(|(at, texts)| {
-                Ok((at.length, Dossier::new(shape, self.questions.candidates.clone(), texts)?))
+            .map(|((length, _), texts)| {
+                Ok((*length, Dossier::new(shape, self.questions.candidates.clone(), texts)?))
             })
             .collect()
     }
 
     /// How a head would be deployed: in constant memory, unless every token sees all.
     pub(crate) fn deployed(&self) -> Running {
-        match self.subject.model.shape().order {
+        match self.evidence.shape().order {
             Order::Causal => Running::Streaming,
             Order::Whole => Running::Offline,
         }
     }
 
-    /// The sizes, the checkpoint, what was asked: for whoever goes on from here.
-    pub(crate) fn subject(&self) -> &Arc<Subject> {
-        &self.subject
+    /// What heads are measured on: for whoever goes on from here.
+    pub(crate) fn evidence(&self) -> &Evidence {
+        &self.evidence
     }
 
     pub(crate) fn questions(&self) -> &Questions {
@@ -248,7 +225,15 @@ fn asked(candidates: &[Candidate], order: Order) -> Vec<(Candidate, Running)> {
         Order::Causal => &Running::ALL,
         Order::Whole => &[Running::Offline],
     };
-    candidates.iter().flat_map(|candidate| runnings.iter().map(|running| (*candidate, *running))).collect()
+    // What is evicted stays evicted: there is nothing to look up offline.
+    let sensible = |candidate: &Candidate, running: Running| {
+        !matches!(candidate, Candidate::Kept { .. }) || order == Order::Whole || running == Running::Streaming
+    };
+    candidates
+        .iter()
+        .flat_map(|candidate| runnings.iter().map(|running| (*candidate, *running)))
+        .filter(|(candidate, running)| sensible(candidate, *running))
+        .collect()
 }
 
 fn whole(row: &Row<'_>, column: &str) -> Result<usize, Failure> {
@@ -257,37 +242,37 @@ fn whole(row: &Row<'_>, column: &str) -> Result<usize, Failure> {
 
 impl Plan for HeadsPlan {
     fn units(&self) -> Vec<Unit> {
-        let shape = self.subject.model.shape();
-        self.lengths
-            .iter()
-            .flat_map(|at| {
-                let tokens = at.length as f64;
-                let forward = tokens * (12 * shape.width * shape.width * shape.layers) as f64;
+        let shape = self.evidence.shape();
+        // What was dumped is not run again.
+        let width = match self.evidence {
+            Evidence::Run(_) => shape.width,
+            Evidence::Dumps(_) => 0,
+        };
+        self.evidence
+            .lengths()
+            .into_iter()
+            .flat_map(|(length, texts)| {
+                let tokens = length as f64;
+                let forward = tokens * (12 * width * width * shape.layers) as f64;
                 let heads = (shape.layers * shape.heads * shape.head_dimension) as f64;
                 let answers = tokens * tokens * heads * self.questions.candidates.len() as f64;
                 // Measured: a few multiplications in a nanosecond, on one core.
                 let cost = 0.01 + 3e-10 * (forward + answers);
-                (0..at.texts.len())
-                    .map(move |text| Unit { label: format!("text {text} of {} tokens", at.length), cost })
+                (0..texts).map(move |text| Unit { label: self.evidence.label(length, text), cost })
             })
             .collect()
     }
 
     fn run_unit(&self, unit: usize, monitor: &dyn Monitor) -> Result<Option<Table>, Failure> {
-        let missing = || format!("there is no unit {unit}");
         let mut text = unit;
-        let at = self
-            .lengths
-            .iter()
-            .find(|at| {
-                let here = text < at.texts.len();
-                text -= if here { 0 } else { at.texts.len() };
-                here
-            })
-            .ok_or_else(missing)?;
-        let Some(calibration) = at.calibrated.get(&self.subject, monitor)? else { return Ok(None) };
-        let examined = examine(&self.subject.model, &at.texts[text], &self.questions, &calibration, monitor)?;
-        examined.map(|findings| self.table(at.length, text, &findings)).transpose()
+        for (number, (length, texts)) in self.evidence.lengths().into_iter().enumerate() {
+            if text < texts {
+                let examined = self.evidence.examine(number, text, &self.questions, monitor)?;
+                return examined.map(|findings| self.table(length, text, &findings)).transpose();
+            }
+            text -= texts;
+        }
+        Err(format!("there is no unit {unit}").into())
     }
 
     fn sections(&self, result: &Table) -> Result<Vec<esscher_report::Section>, Failure> {

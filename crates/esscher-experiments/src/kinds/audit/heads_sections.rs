@@ -1,5 +1,6 @@
 //! The audit of heads in words, tables, heat maps and figures.
 
+use super::evidence::Evidence;
 use super::frame_in_words;
 use super::heads::HeadsPlan;
 use crate::measured::figures;
@@ -57,49 +58,78 @@ impl HeadsPlan {
     }
 
     fn subject_section(&self) -> Section {
-        let shape = self.subject.model.shape();
-        let digest: String = self.subject.sha256.chars().take(16).collect();
-        let lengths: Vec<String> = self.lengths.iter().map(|at| at.length.to_string()).collect();
-        let first = self.lengths.first();
-        let (calibrating, texts) = first.map_or((0, 0), |at| (at.calibrating, at.texts.len()));
+        let shape = self.evidence.shape();
         let fact = |name: &str, value: String| (name.to_string(), value);
+        let heads = fact(
+            "heads",
+            format!(
+                "{} layers × {} query heads that read {} key-value heads of dimension {}; context {}",
+                shape.layers, shape.heads, shape.key_value_heads, shape.head_dimension, shape.context
+            ),
+        );
+        let lengths: Vec<(usize, usize)> = self.evidence.lengths();
+        let in_words = lengths.iter().map(|(length, _)| length.to_string()).collect::<Vec<_>>().join(", ");
+        let short = |sha256: &str| sha256.chars().take(16).collect::<String>();
+        let mut facts = match &self.evidence {
+            Evidence::Run(run) => vec![
+                fact(
+                    "model",
+                    format!(
+                        "`{}`, {}, SHA-256 {}…",
+                        run.subject.name,
+                        run.subject.format,
+                        short(&run.subject.sha256)
+                    ),
+                ),
+                heads,
+                fact("text", run.text.in_words()),
+                fact(
+                    "segments",
+                    format!(
+                        "of {in_words} tokens, disjoint: {} calibrate the readers' tilts, {} others are measured",
+                        run.calibrating,
+                        lengths.first().map_or(0, |(_, texts)| *texts)
+                    ),
+                ),
+            ],
+            Evidence::Dumps(dumps) => {
+                let files: Vec<String> = dumps
+                    .files()
+                    .iter()
+                    .map(|file| format!("`{}` (SHA-256 {}…)", file.name, short(file.sha256())))
+                    .collect();
+                vec![
+                    fact("dumps", files.join(", ")),
+                    heads,
+                    fact("texts", format!("of {in_words} tokens, {}", dumps.in_words())),
+                ]
+            }
+        };
+        facts.extend([
+            fact("kept exactly", frame_in_words(&self.questions.frame)),
+            fact("error", self.error_in_words().to_string()),
+            fact(
+                "verdict",
+                format!(
+                    "accepted if the mean error over texts is at most the tolerance with confidence {CONFIDENCE} (Student's \
+                     law over texts), refused if it is above with the same confidence, else uncertain: more texts would decide"
+                ),
+            ),
+            fact(
+                "offline and streaming",
+                "offline: the measure of the whole cache about the head's own mean tilt; streaming: in constant memory about \
+                 one calibrated tilt that the readers of a key-value head share, as it would be deployed"
+                    .to_string(),
+            ),
+        ]);
+        if let Evidence::Dumps(dumps) = &self.evidence {
+            facts.extend(dumps.advice().map(|advice| fact("advice", advice)));
+        }
         Section {
             id: "heads-subject".to_string(),
             title: "What was examined".to_string(),
             verdict: None,
-            blocks: vec![Block::Facts(vec![
-                fact("model", format!("`{}`, {}, SHA-256 {digest}…", self.subject.name, self.subject.format)),
-                fact(
-                    "heads",
-                    format!(
-                        "{} layers × {} query heads that read {} key-value heads of dimension {}; context {}",
-                        shape.layers, shape.heads, shape.key_value_heads, shape.head_dimension, shape.context
-                    ),
-                ),
-                fact("text", self.text.in_words()),
-                fact(
-                    "segments",
-                    format!(
-                        "of {} tokens, disjoint: {calibrating} calibrate the readers' tilts, {texts} others are measured",
-                        lengths.join(", ")
-                    ),
-                ),
-                fact("kept exactly", frame_in_words(&self.questions.frame)),
-                fact("error", self.error_in_words().to_string()),
-                fact(
-                    "verdict",
-                    format!(
-                        "accepted if the mean error over texts is at most the tolerance with confidence {CONFIDENCE} (Student's \
-                         law over texts), refused if it is above with the same confidence, else uncertain: more texts would decide"
-                    ),
-                ),
-                fact(
-                    "offline and streaming",
-                    "offline: the measure of the whole cache about the head's own mean tilt; streaming: in constant memory about \
-                     one calibrated tilt that the readers of a key-value head share, as it would be deployed"
-                        .to_string(),
-                ),
-            ])],
+            blocks: vec![Block::Facts(facts)],
         }
     }
 
@@ -423,9 +453,7 @@ impl HeadsPlan {
     fn sink_in_words(&self, length: usize, portraits: &[&Portrait]) -> String {
         let Some(portrait) = portraits.first() else { return String::new() };
         let sink = portrait.sink;
-        let text = self.lengths.iter().find(|at| at.length == length).and_then(|at| at.texts.first());
-        let token =
-            text.and_then(|text| text.get(sink.position)).map(|token| self.subject.vocabulary.token(*token));
+        let token = self.evidence.token(length, sink.position);
         // Backquotes and dollars would be read as markup.
         let token = token.map_or(String::new(), |token| {
             let plain: String = token.chars().filter(|sign| !"`$*".contains(*sign)).collect();

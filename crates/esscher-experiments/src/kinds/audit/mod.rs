@@ -1,6 +1,8 @@
 //! The audit's kinds: what is measured of the heads of a checkpoint, and of a checkpoint whose heads are replaced.
 
 mod calibrated;
+pub(crate) mod dumps;
+pub(crate) mod evidence;
 mod excerpt;
 pub(crate) mod heads;
 mod heads_sections;
@@ -14,6 +16,7 @@ use esscher_audit::candidate::Frame;
 use esscher_audit::head::Order;
 use esscher_audit::model::Shape;
 use esscher_audit::replacement::BLOCK;
+use esscher_core::numerics::InstructionSet;
 use esscher_lab::specification::{Mistake, Section};
 
 /// Reads `window` and makes the frame of a model: where every token sees all there is none.
@@ -44,27 +47,33 @@ fn frame_in_words(frame: &Frame) -> String {
     )
 }
 
-/// Refuses texts that the model does not take, and those in which everything is kept exactly.
-fn check_length(
-    section: &mut Section,
-    key: &'static str,
-    length: usize,
-    context: usize,
-    frame: &Frame,
-) -> Result<(), Mistake> {
-    if length > context {
-        let message = format!("{length} tokens are more than the model's context of {context}");
-        return Err(section.mistake(key, message));
+/// Refuses texts that the model does not take.
+fn check_context(section: &mut Section, key: &'static str, length: usize, context: usize) -> Result<(), Mistake> {
+    if length <= context {
+        return Ok(());
     }
-    let first = frame.first_replaced();
-    if length < first + BLOCK {
-        let least = first + BLOCK;
-        let message = format!(
-            "of {length} tokens too few would be replaced to measure: ask for at least {least}, or for a smaller `window`"
-        );
-        return Err(section.mistake(key, message));
+    Err(section.mistake(key, format!("{length} tokens are more than the model's context of {context}")))
+}
+
+/// Refuses texts in which everything is kept exactly.
+fn check_replaced(section: &mut Section, key: &'static str, length: usize, frame: &Frame) -> Result<(), Mistake> {
+    let least = frame.first_replaced() + BLOCK;
+    if length >= least {
+        return Ok(());
     }
-    Ok(())
+    let message = format!(
+        "of {length} tokens too few would be replaced to measure: ask for at least {least}, or for a smaller `window`"
+    );
+    Err(section.mistake(key, message))
+}
+
+/// Forward passes use the best instructions of the machine: others are refused, since a result names those that made it.
+fn check_instruction_set(section: &mut Section, asked: InstructionSet) -> Result<(), Mistake> {
+    let best = InstructionSet::best();
+    if asked == best {
+        return Ok(());
+    }
+    Err(section.mistake("kind", format!("an audit runs with the instruction set {best}, found {asked}: leave it out")))
 }
 
 /// No text is shorter.

@@ -3,7 +3,7 @@
 use super::calibrated::Calibrated;
 use super::excerpt::{ChosenText, Excerpt};
 use super::subject::Subject;
-use super::{SHORTEST, check_length, frame};
+use super::{SHORTEST, check_context, check_instruction_set, check_replaced, frame};
 use crate::kinds::{Kind, Plan, columns};
 use crate::reading;
 use esscher_audit::assignment::{Assignment, Running};
@@ -16,7 +16,7 @@ use esscher_audit::needle::{Haystack, haystack};
 use esscher_audit::replaced::ReplacedAttention;
 use esscher_audit::segment::segments;
 use esscher_core::Monitor;
-use esscher_core::numerics::{InstructionSet, Stream};
+use esscher_core::numerics::Stream;
 use esscher_lab::specification::{self, Mistake, Section};
 use esscher_lab::{Column, Failure, Table, Unit, Value};
 use std::sync::Arc;
@@ -42,7 +42,10 @@ name = "first layer"
 running = "offline"
 rows = ["tilted-gaussian mean mean mean", "exact exact exact exact"]
 "#,
-    read: |section, seed, _: InstructionSet| Ok(Box::new(ModelPlan::read(section, seed)?)),
+    read: |section, seed, instructions| {
+        check_instruction_set(section, instructions)?;
+        Ok(Box::new(ModelPlan::read(section, seed)?))
+    },
 };
 
 const COLUMNS: [(&str, Column); 5] = [
@@ -119,8 +122,12 @@ impl ModelPlan {
         let default = 256.min(shape.context as u64);
         let length = section.integer("length", SHORTEST..=1 << 20, Some(default))? as usize;
         let frame = frame(section, &shape)?;
-        check_length(section, "length", length, shape.context, &frame)?;
-        let calibration_segments = section.integer("calibration", 1..=64, Some(2))? as usize;
+        check_context(section, "length", length, shape.context)?;
+        check_replaced(section, "length", length, &frame)?;
+        let calibration_segments = section.integer("calibration", 1..=64, Some(2))?;
+        // An audit cuts the text as its heads were measured, so that both are calibrated on the same tokens.
+        let cut = section.integer("segments", calibration_segments..=320, Some(calibration_segments))? as usize;
+        let calibration_segments = calibration_segments as usize;
         let count = section.integer("texts", 2..=256, Some(8))? as usize;
         let needles_by_default = match shape.order {
             Order::Causal if length >= ROOM_FOR_NEEDLES => 4,
@@ -133,8 +140,10 @@ impl ModelPlan {
         }
         let assignments = assignments(section, &shape)?;
         let tokens = section.accept("text", subject.tokens(calibrating.content()))?;
-        let cut = segments(&tokens, subject.begin(), length, calibration_segments);
-        let calibrated = Calibrated::by(section.accept("text", cut)?);
+        let cut = segments(&tokens, subject.begin(), length, cut);
+        let mut cut = section.accept("text", cut)?;
+        cut.truncate(calibration_segments);
+        let calibrated = Calibrated::by(cut);
         let tokens = section.accept("test", subject.tokens(testing.content()))?;
         let texts = section.accept("test", segments(&tokens, subject.begin(), length, count))?;
         let mut haystacks = Vec::new();

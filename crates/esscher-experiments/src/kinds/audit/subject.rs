@@ -90,7 +90,7 @@ impl Subject {
     }
 }
 
-fn told(section: &mut Section, error: &Error) -> Mistake {
+pub(super) fn told(section: &mut Section, error: &Error) -> Mistake {
     let mut mistake = section.mistake("model", error);
     mistake.hint = error.hint();
     mistake

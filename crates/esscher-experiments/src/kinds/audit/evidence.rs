@@ -1,0 +1,179 @@
+//! The evidence on heads: a checkpoint that is run on segments of a text, or dumps of what was run elsewhere.
+
+use super::calibrated::Calibrated;
+use super::dumps::Dumps;
+use super::excerpt::{ChosenText, Excerpt};
+use super::subject::{self, Subject};
+use super::{SHORTEST, check_context};
+use crate::models::{ModelStore, is_dump};
+use crate::reading;
+use esscher_audit::examination::{Findings, Questions, examine};
+use esscher_audit::model::Shape;
+use esscher_audit::segment::segments;
+use esscher_core::Monitor;
+use esscher_lab::Failure;
+use esscher_lab::specification::{Mistake, Section};
+use std::path::Path;
+use std::sync::Arc;
+
+/// What heads are measured on.
+pub(crate) enum Evidence {
+    /// A checkpoint and the text that it is run on.
+    Run(Run),
+    /// A dump for every text.
+    Dumps(Arc<Dumps>),
+}
+
+/// A checkpoint on segments of a text.
+pub(crate) struct Run {
+    pub(super) subject: Arc<Subject>,
+    pub(super) text: ChosenText,
+    pub(super) calibrating: usize,
+    lengths: Vec<AtLength>,
+}
+
+/// The segments of one length.
+struct AtLength {
+    length: usize,
+    texts: Vec<Vec<u32>>,
+    calibrated: Calibrated,
+}
+
+impl Evidence {
+    /// Reads `model`, a checkpoint with its text or a dump, or `dumps`.
+    pub(super) fn read(section: &mut Section) -> Result<Self, Mistake> {
+        if section.form("dumps").is_some() {
+            let dumps = Dumps::read(section)?;
+            return Self::of_dumps(section, dumps);
+        }
+        let store = ModelStore::of_user().map_err(|error| subject::told(section, &error))?;
+        let choice = reading::model(section, &store, None)?;
+        if store.named(&choice.name).is_none() && is_dump(Path::new(&choice.name)) {
+            let dumps = Dumps::chosen(&choice, &store);
+            let dumps = dumps.map_err(|error| subject::told(section, &error))?;
+            return Self::of_dumps(section, dumps);
+        }
+        let subject = Subject::load(&choice, &store, &|_| {});
+        let subject = subject.map_err(|error| subject::told(section, &error))?;
+        Run::read(section, subject).map(Evidence::Run)
+    }
+
+    /// What chooses texts has no meaning beside dumps.
+    fn of_dumps(section: &mut Section, dumps: Arc<Dumps>) -> Result<Self, Mistake> {
+        for key in ["text", "text_sha256", "text_part", "lengths", "calibration", "texts"] {
+            if section.form(key).is_some() {
+                let tokens = dumps.shape().context;
+                let message = format!(
+                    "a dump holds what its heads saw of one text, here of {tokens} tokens: leave `{key}` out, and record other texts \
+                     as other dumps"
+                );
+                return Err(section.mistake(key, message));
+            }
+        }
+        Ok(Evidence::Dumps(dumps))
+    }
+
+    /// The sizes of the model; of dumps the context is the length of their texts.
+    pub(crate) fn shape(&self) -> &Shape {
+        match self {
+            Evidence::Run(run) => run.subject.model.shape(),
+            Evidence::Dumps(dumps) => dumps.shape(),
+        }
+    }
+
+    /// What to call the model.
+    pub(crate) fn name(&self) -> String {
+        match self {
+            Evidence::Run(run) => run.subject.name.clone(),
+            Evidence::Dumps(dumps) => dumps.name(),
+        }
+    }
+
+    /// Lengths of measured texts, the shortest first, and how many there are of each.
+    pub(super) fn lengths(&self) -> Vec<(usize, usize)> {
+        match self {
+            Evidence::Run(run) => run.lengths.iter().map(|at| (at.length, at.texts.len())).collect(),
+            Evidence::Dumps(dumps) => vec![(dumps.shape().context, dumps.measured().len())],
+        }
+    }
+
+    /// The key that decides the lengths.
+    pub(super) fn length_key(&self) -> &'static str {
+        match self {
+            Evidence::Run(_) => "lengths",
+            Evidence::Dumps(_) => "dumps",
+        }
+    }
+
+    /// A measured text in words.
+    pub(super) fn label(&self, length: usize, text: usize) -> String {
+        match self {
+            Evidence::Run(_) => format!("text {text} of {length} tokens"),
+            Evidence::Dumps(dumps) => {
+                let file = dumps.measured().nth(text).and_then(|number| dumps.files().get(number));
+                format!("{} of {length} tokens", file.map_or("dump", |file| &file.name))
+            }
+        }
+    }
+
+    /// Examines all heads on a measured text of a length, both by their numbers; nothing if the monitor asked to stop.
+    pub(super) fn examine(
+        &self,
+        length: usize,
+        text: usize,
+        questions: &Questions,
+        monitor: &dyn Monitor,
+    ) -> Result<Option<Vec<Findings>>, Failure> {
+        let missing = || format!("there is no text {text} of length {length}");
+        match self {
+            Evidence::Run(run) => {
+                let at = run.lengths.get(length).ok_or_else(missing)?;
+                let tokens = at.texts.get(text).ok_or_else(missing)?;
+                let Some(calibration) = at.calibrated.get(&run.subject, monitor)? else { return Ok(None) };
+                Ok(examine(&run.subject.model, tokens, questions, &calibration, monitor)?)
+            }
+            Evidence::Dumps(dumps) => {
+                let number = dumps.measured().nth(text).ok_or_else(missing)?;
+                dumps.examine(number, questions, monitor)
+            }
+        }
+    }
+
+    /// The token at a position of the first measured text of a length, if it is known.
+    pub(super) fn token(&self, length: usize, position: usize) -> Option<String> {
+        let Evidence::Run(run) = self else { return None };
+        let text = run.lengths.iter().find(|at| at.length == length)?.texts.first()?;
+        Some(run.subject.vocabulary.token(*text.get(position)?))
+    }
+}
+
+impl Run {
+    /// Of the checkpoint's main file.
+    pub(crate) fn sha256(&self) -> &str {
+        &self.subject.sha256
+    }
+
+    fn read(section: &mut Section, subject: Arc<Subject>) -> Result<Self, Mistake> {
+        let shape = *subject.model.shape();
+        let text = reading::text(section, "text", "text_sha256", Some("bible"))?;
+        let text = ChosenText { text, excerpt: Excerpt::read(section, "text_part")? };
+        let default = [256.min(shape.context as u64)];
+        let lengths = section.integers("lengths", SHORTEST..=1 << 20, 1..=16, Some(&default))?;
+        let calibrating = section.integer("calibration", 1..=64, Some(2))? as usize;
+        let texts = section.integer("texts", 3..=256, Some(6))? as usize;
+        let tokens = section.accept("text", subject.tokens(text.content()))?;
+        let mut at_lengths: Vec<AtLength> = Vec::new();
+        for length in lengths.into_iter().map(|length| length as usize) {
+            check_context(section, "lengths", length, shape.context)?;
+            if at_lengths.iter().any(|known| known.length == length) {
+                return Err(section.mistake("lengths", format!("{length} is given twice")));
+            }
+            let cut = segments(&tokens, subject.begin(), length, calibrating + texts);
+            let mut cut = section.accept("text", cut)?;
+            let texts = cut.split_off(calibrating);
+            at_lengths.push(AtLength { length, texts, calibrated: Calibrated::by(cut) });
+        }
+        at_lengths.sort_by_key(|at| at.length);
+        Ok(Run { subject, text, calibrating, lengths: at_lengths })
+    }
+}
