@@ -33,15 +33,16 @@ fn main() -> Result<(), Box<dyn Error>> {
     let shape = *model.shape();
     let candidate: Candidate = candidate.parse()?;
     let frame = Frame::default();
-    let begin = vocabulary.begin();
-    let calibration = calibrate(&model, &segments(&tokens, begin, 512, 2)?, &Unwatched)?
+    let template = vocabulary.template();
+    let calibration = calibrate(&model, &segments(&tokens, template, 512, 2)?, &Unwatched)?
         .ok_or("calibration was stopped")?;
     let before = peak_memory();
     let mut cache =
         MixedCache::new(&shape, &Assignment::everywhere(&shape, candidate), &frame, &calibration)?;
     // The prompt is filled up by repeating the text: only its length matters here. Room is left for what is decoded.
     let length = context.min(shape.context) - decoded;
-    let prompt: Vec<u32> = begin.into_iter().chain(tokens.iter().copied().cycle()).take(length).collect();
+    let prompt: Vec<u32> =
+        template.prefix.iter().chain(tokens.iter().cycle()).take(length).copied().collect();
     let mut last = Vec::new();
     let began = Instant::now();
     for (piece, tokens) in prompt.chunks(PIECE).enumerate() {

@@ -66,6 +66,29 @@ fn a_gguf_file_with_every_type_of_tensor_is_read() {
 }
 
 #[test]
+fn contexts_that_no_model_has_are_refused() {
+    let mut file = Gguf::tiny();
+    file.set("llama.context_length", 10, (1_u64 << 63).to_le_bytes().to_vec());
+    refused(
+        &file.write(),
+        "metadata `llama.context_length` must be at most 16777216, found 9223372036854775808",
+    );
+    file.set("llama.context_length", 10, (1_u64 << 24).to_le_bytes().to_vec());
+    assert_eq!(llama(&file.write(), None).context, 1 << 24);
+    let (tensors, config) = tiny::llama_tensors();
+    let bytes = tiny::safetensors(&tensors, None);
+    let config =
+        config.replace("\"max_position_embeddings\": 32", "\"max_position_embeddings\": 9223372036854775808");
+    let refusal =
+        Checkpoint::read(&Source { config: Some(config.as_bytes()), ..source(&bytes) }).unwrap_err();
+    let message = refusal.to_string();
+    assert!(message.contains("max_position_embeddings") && message.contains("1 to 16777216"), "{message}");
+    let mut bytes = tiny::llama2c(5);
+    bytes[24..28].copy_from_slice(&i32::MAX.to_le_bytes());
+    refused(&bytes, "unknown format");
+}
+
+#[test]
 fn a_checkpoint_carries_its_format_and_hash() {
     let checkpoint = Checkpoint::read(&source(&tiny::llama2c(5))).unwrap();
     assert_eq!((checkpoint.format, checkpoint.name.as_str()), (Format::Llama2c, "tiny"));
