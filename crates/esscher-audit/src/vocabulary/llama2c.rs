@@ -1,7 +1,7 @@
 //! The tokenizer.bin of llama2.c: the longest length, then a score, a length and the text of every token.
 
 use super::scored::{Piece, ScoredPieces};
-use super::{Kind, Template, Vocabulary, gguf};
+use super::{Kind, Template, Vocabulary, gguf, misfit};
 use crate::Error;
 
 /// Tokens 0, 1 and 2 are unknown, begin and end.
@@ -29,10 +29,7 @@ impl Vocabulary {
         }
         // The format has no count: as many tokens as rows are read, and fewer are a truncated file, not a padded embedding.
         if tokens.len() != rows {
-            return Err(damaged(format!(
-                "it has {} tokens but the embedding has {rows} rows; is it truncated, or that of another checkpoint?",
-                tokens.len()
-            )));
+            return Err(misfit(&format!("the tokenizer in {file}"), tokens.len(), rows));
         }
         // Tokens of single bytes stand for characters without a token of their own. Older files hold them as text: byte 0xE9
         // as the two bytes of `é`, which must not shadow the token of that character.

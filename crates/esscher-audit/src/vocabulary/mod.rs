@@ -176,15 +176,16 @@ impl Vocabulary {
 
 /// Embeddings are often padded to a round number of rows, so that only too many tokens are wrong.
 fn check_length(file: &str, tokens: usize, rows: usize) -> Result<(), Error> {
-    if tokens <= rows {
-        return Ok(());
-    }
-    Err(Error::Damaged {
+    if tokens <= rows { Ok(()) } else { Err(misfit(file, tokens, rows)) }
+}
+
+fn misfit(file: &str, tokens: usize, rows: usize) -> Error {
+    Error::Damaged {
         what: file.to_string(),
         problem: format!(
             "the vocabulary has {tokens} tokens but the embedding has {rows} rows; is the tokeniser that of this checkpoint?"
         ),
-    })
+    }
 }
 
 /// A token's number if it is one of `length`.

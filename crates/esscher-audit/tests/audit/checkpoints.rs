@@ -379,18 +379,26 @@ fn every_format() -> Vec<(Vec<u8>, Option<String>)> {
     ]
 }
 
-/// `fuzz/run` asks for them: a byte that chooses the configuration, then the file.
+/// `fuzz/run` asks for them: a byte that says what is beside the file (its target explains it), that, then the file.
 #[test]
 fn seeds_for_fuzzing_are_written_when_asked_for() {
     let Some(folder) = std::env::var_os("ESSCHER_SEEDS") else { return };
     for (number, (bytes, config)) in every_format().into_iter().enumerate() {
-        let choice = match config {
+        let choice = match &config {
             None => 0,
             Some(config) if config.contains("llama") => 1,
             Some(_) => 2,
         };
-        let path = std::path::Path::new(&folder).join(format!("tiny-{number}"));
-        std::fs::write(path, [vec![choice], bytes].concat()).unwrap();
+        let write = |name: String, parts: &[&[u8]]| {
+            std::fs::write(std::path::Path::new(&folder).join(name), parts.concat()).unwrap();
+        };
+        write(format!("tiny-{number}"), &[&[choice], &bytes]);
+        let part = |bytes: &[u8]| [&(bytes.len() as u16).to_le_bytes(), bytes].concat();
+        let pieces = crate::vocabularies::word_pieces(&crate::vocabularies::around());
+        write(format!("tiny-{number}-tokenizer"), &[&[4 + choice], &part(&pieces), &bytes]);
+        if let Some(config) = config {
+            write(format!("tiny-{number}-config"), &[&[3], &part(config.as_bytes()), &bytes]);
+        }
     }
 }
 

