@@ -33,8 +33,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let shape = *model.shape();
     let candidate: Candidate = candidate.parse()?;
     let frame = Frame::default();
-    let begin = vocabulary.begin();
-    let calibration = calibrate(&model, &segments(&tokens, begin, 512, 2)?, &Unwatched)?
+    let template = vocabulary.template();
+    let calibration = calibrate(&model, &segments(&tokens, template, 512, 2)?, &Unwatched)?
         .ok_or("calibration was stopped")?;
     let before = peak_memory();
     let mut cache =
@@ -42,7 +42,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     // The prompt is filled up by repeating the text: only its length matters here. Room is left for what is decoded.
     let length = context.min(shape.context).checked_sub(decoded).filter(|length| *length > 0);
     let length = length.ok_or("there is no room for a prompt: ask for a longer context or fewer tokens")?;
-    let prompt: Vec<u32> = begin.into_iter().chain(tokens.iter().copied().cycle()).take(length).collect();
+    let prompt: Vec<u32> =
+        template.prefix.iter().chain(tokens.iter().cycle()).take(length).copied().collect();
     let mut last = Vec::new();
     let began = Instant::now();
     for (piece, tokens) in prompt.chunks(PIECE).enumerate() {

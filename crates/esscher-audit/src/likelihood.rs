@@ -29,38 +29,49 @@ pub fn log_loss(
     Ok(Some(-likelihoods.iter().sum::<f64>() / next.len() as f64))
 }
 
-/// The share of the answers' tokens that are the model's first choice. Nothing if the monitor asked to stop.
+/// The share of the codes that the model finds: all tokens of a code are its first choice, as when it writes the likeliest
+/// token after token. [`Haystack`] says what chance finds. Nothing if the monitor asked to stop.
 ///
 /// # Errors
-/// A haystack that the model refuses.
+/// A haystack that the model refuses, that asks for nothing, or for a token that nothing stands before.
 pub fn retrieval(
     model: &Model,
     haystack: &Haystack,
     attention: &mut dyn LayerAttention,
     monitor: &dyn Monitor,
 ) -> Result<Option<f64>, Error> {
-    let Some(hidden) = model.forward(&haystack.tokens, 0, attention, monitor)? else {
+    let Haystack { tokens, answers } = haystack;
+    if answers.is_empty() || answers.iter().any(Vec::is_empty) {
+        return Err(Error::Request(
+            "a haystack without codes, or with an empty one, asks for nothing".to_string(),
+        ));
+    }
+    if let Some(position) = answers.iter().flatten().find(|position| !(1..tokens.len()).contains(*position)) {
+        return Err(Error::Request(format!(
+            "the haystack asks for token {position} of {}, counted from 0, but only tokens after the first can be predicted",
+            tokens.len()
+        )));
+    }
+    let Some(hidden) = model.forward(tokens, 0, attention, monitor)? else {
         return Ok(None);
     };
     let (width, vocabulary) = (model.shape().width, model.shape().vocabulary);
-    let before: Vec<f32> = haystack
-        .answers
-        .iter()
-        .flat_map(|position| &hidden[(position - 1) * width..position * width])
-        .copied()
-        .collect();
-    let logits = model.logits(&before)?;
     let first_choice = |row: &[f32]| {
         let best = row.iter().enumerate().max_by(|(_, one), (_, other)| one.total_cmp(other));
         best.map(|(token, _)| token as u32)
     };
-    let right = haystack
-        .answers
-        .iter()
-        .zip(logits.chunks_exact(vocabulary))
-        .filter(|(position, row)| first_choice(row) == Some(haystack.tokens[**position]))
-        .count();
-    Ok(Some(right as f64 / haystack.answers.len().max(1) as f64))
+    let mut found = 0;
+    for code in answers {
+        let before: Vec<f32> = code
+            .iter()
+            .flat_map(|position| &hidden[(position - 1) * width..position * width])
+            .copied()
+            .collect();
+        let logits = model.logits(&before)?;
+        let mut choices = code.iter().zip(logits.chunks_exact(vocabulary));
+        found += usize::from(choices.all(|(position, row)| first_choice(row) == Some(tokens[*position])));
+    }
+    Ok(Some(found as f64 / answers.len() as f64))
 }
 
 /// The mean of an encoder's final states: the embedding of the text. Nothing if the monitor asked to stop.

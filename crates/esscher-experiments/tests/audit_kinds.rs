@@ -133,6 +133,74 @@ fn texts_that_are_empty_or_short_are_refused() {
     assert!(short.contains("tokens") && short.contains("longer text"), "{short}");
 }
 
+/// tiny-random with a longer context, of whose vocabulary the given tokens are renamed: a file in a folder.
+fn long_model(folder: &Path, name: &str, renamed: &dyn Fn(u8) -> bool) -> String {
+    let bytes = esscher_experiments::models::tiny::bytes().checkpoint;
+    let number =
+        |place: usize| i32::from_le_bytes(bytes[4 * place..4 * place + 4].try_into().unwrap()) as usize;
+    let (head_dimension, context, longer) = (number(0) / number(3), number(6), 1024);
+    // The tokenizer of tiny-random follows the unused tables of angles; it begins with its longest length and the first token.
+    let begin =
+        [6_i32.to_le_bytes().as_slice(), &0_f32.to_le_bytes(), &5_i32.to_le_bytes(), b"<unk>"].concat();
+    let tokenizer = bytes.windows(begin.len()).position(|window| window == begin).unwrap();
+    let mut made = bytes[..tokenizer].to_vec();
+    made[24..28].copy_from_slice(&(longer as i32).to_le_bytes());
+    made.resize(tokenizer + 4 * (longer - context) * head_dimension, 0);
+    let mut rest = bytes[tokenizer..].to_vec();
+    for byte in (0..=u8::MAX).filter(|byte| renamed(*byte)) {
+        let token = format!("<0x{byte:02X}>");
+        let place = rest.windows(6).position(|window| window == token.as_bytes()).unwrap();
+        rest[place..place + 6].copy_from_slice(b"unused");
+    }
+    made.extend(rest);
+    let path = folder.join(name);
+    fs::write(&path, made).unwrap();
+    path.display().to_string()
+}
+
+fn facts(planned: &Planned) -> String {
+    let sections = planned.sections(&run(planned)).unwrap();
+    let facts = sections.iter().flat_map(|section| &section.blocks).find_map(|block| match block {
+        Block::Facts(facts) => Some(format!("{facts:?}")),
+        _ => None,
+    });
+    facts.unwrap()
+}
+
+#[test]
+fn needles_that_nobody_asked_for_fail_no_audit() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = |name: &str, sentence: &str| {
+        let path = folder.path().join(name);
+        fs::write(&path, sentence.repeat(1300 / sentence.len() + 1)).unwrap();
+        path.display().to_string()
+    };
+    let (one, other) =
+        (text("one.txt", "The sea and the sky. "), text("other.txt", "Birds sing in the morning. "));
+    let specification = |model: &str, needles: &str| {
+        format!(
+            "kind = \"audit-model\"\nmodel = {model:?}\ntext = {one:?}\ntest = {other:?}\nlength = 512\ntexts = 2\nwindow = 16\n\
+             {needles}[[assignments]]\nname = \"all dropped\"\neverywhere = \"dropped\"\n"
+        )
+    };
+    // Four prompts in a text of 1300 tokens: all begin where a whole one fits.
+    let model = long_model(folder.path(), "long.bin", &|_| false);
+    let planned = read(&specification(&model, ""));
+    assert!(planned.specification().contains("needles = 4"), "{}", planned.specification());
+    assert!(facts(&planned).contains("4 prompts with four hidden numbers"));
+    // A vocabulary without digits: none by default, and the facts say so; those that are asked for are refused.
+    let model = long_model(folder.path(), "wordy.bin", &|byte| byte.is_ascii_digit());
+    let planned = read(&specification(&model, ""));
+    assert!(planned.specification().contains("needles = 0"), "{}", planned.specification());
+    assert_eq!(read(planned.specification()).specification(), planned.specification());
+    let told = facts(&planned);
+    assert!(told.contains("no needles are hidden, for the vocabulary has no token"), "{told}");
+    let message = refused(&specification(&model, "needles = 1\n"));
+    assert!(message.contains("`needles`") && message.contains("no token"), "{message}");
+    let short = refused(&example("audit-model").replace("window = 16", "window = 16\nneedles = 1"));
+    assert!(short.contains("`needles`") && short.contains("longer prompt"), "{short}");
+}
+
 /// Stops after so many units.
 struct StopsAfter {
     left: AtomicUsize,

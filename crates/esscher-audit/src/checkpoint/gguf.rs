@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::tensors::{Stored, Tensors, shown};
-use super::{LlamaLayer, LlamaWeights, Pairs, Rotation};
+use super::{LONGEST_CONTEXT, LlamaLayer, LlamaWeights, Pairs, Rotation};
 use crate::Error;
 use crate::vocabulary::{Vocabulary, gguf::GgufVocabulary};
 use crate::weights::Storage;
@@ -435,6 +435,11 @@ fn llama(metadata: &Metadata<'_>, mut tensors: Tensors<'_>) -> Result<LlamaWeigh
     }
     let layers = metadata.positive("llama.block_count")?;
     let context = metadata.positive("llama.context_length")?;
+    if context > LONGEST_CONTEXT {
+        return Err(
+            metadata.wrong("llama.context_length", &format!("at most {LONGEST_CONTEXT}, found {context}"))
+        );
+    }
     let width = metadata.positive("llama.embedding_length")?;
     let hidden = metadata.positive("llama.feed_forward_length")?;
     let heads = metadata.positive("llama.attention.head_count")?;

@@ -77,7 +77,8 @@ impl Header {
     }
 }
 
-/// Whether the bytes begin like a llama2.c file: sizes that make sense and of which none exceeds a million.
+/// Whether the bytes begin like a llama2.c file: sizes that make sense and of which none exceeds a million (the
+/// context neither, so that it is below what other formats may say).
 pub(super) fn plausible(bytes: &[u8]) -> bool {
     Header::read(bytes).is_ok_and(|header| {
         let Header { width, hidden, layers, vocabulary, context, .. } = header;

@@ -14,6 +14,9 @@ mod tensors;
 
 pub use dump::Dump;
 
+/// No file may announce a longer context: room is made for what it says, and no model of the field comes near.
+const LONGEST_CONTEXT: usize = 1 << 24;
+
 /// The bytes of a checkpoint, as its user has them.
 #[derive(Debug, Clone, Copy)]
 pub struct Source<'a> {

@@ -4,7 +4,10 @@ use safetensors::{Dtype, SafeTensors};
 use serde_json::Value;
 
 use super::tensors::{Stored, Tensors, shown};
-use super::{Affine, BertLayer, BertWeights, LayerNorm, LlamaLayer, LlamaWeights, Pairs, Rotation, Weights};
+use super::{
+    Affine, BertLayer, BertWeights, LONGEST_CONTEXT, LayerNorm, LlamaLayer, LlamaWeights, Pairs, Rotation,
+    Weights,
+};
 use crate::Error;
 use crate::weights::Storage;
 
@@ -63,6 +66,9 @@ pub(super) fn read(file: &str, bytes: &[u8], config: Option<&[u8]>) -> Result<We
     }
 }
 
+/// The key of the longest text.
+const CONTEXT: &str = "max_position_embeddings";
+
 /// A `config.json`.
 struct Configuration {
     file: String,
@@ -106,15 +112,15 @@ impl Configuration {
     /// A size that keeps every product of three of them countable.
     fn size(&self, key: &str) -> Result<Option<usize>, Error> {
         let Some(value) = self.get(key) else { return Ok(None) };
-        let size = value.as_u64().filter(|size| (1..=1 << 20).contains(size) || key.ends_with("embeddings"));
-        match size.and_then(|size| usize::try_from(size).ok()).filter(|size| *size > 0) {
-            Some(size) => Ok(Some(size)),
-            None => Err(self.wrong(key, "a number from 1 to 1048576")),
+        let largest = if key == CONTEXT { LONGEST_CONTEXT } else { 1 << 20 };
+        match value.as_u64().and_then(|size| usize::try_from(size).ok()) {
+            Some(size) if (1..=largest).contains(&size) => Ok(Some(size)),
+            _ => Err(self.wrong(key, &format!("a number from 1 to {largest}"))),
         }
     }
 
     fn positive(&self, key: &str) -> Result<usize, Error> {
-        self.size(key)?.ok_or_else(|| self.wrong(key, "a number from 1 to 1048576"))
+        self.size(key)?.ok_or_else(|| self.wrong(key, "a positive number"))
     }
 
     fn float(&self, key: &str) -> Result<Option<f32>, Error> {
@@ -152,7 +158,7 @@ fn llama(file: &str, config: &Configuration, parsed: &SafeTensors<'_>) -> Result
     if head_dimension == 0 || head_dimension % 2 != 0 {
         return Err(config.wrong("head_dim", "even and positive, for pairs turn together"));
     }
-    let context = config.positive("max_position_embeddings")?;
+    let context = config.positive(CONTEXT)?;
     let norm_epsilon = config.float("rms_norm_eps")?.unwrap_or(1e-6);
     let base = rotation_base(config)?;
 
@@ -234,7 +240,7 @@ fn bert(file: &str, config: &Configuration, parsed: &SafeTensors<'_>) -> Result<
     if width % heads != 0 {
         return Err(config.wrong("num_attention_heads", "a divisor of `hidden_size`"));
     }
-    let positions = config.positive("max_position_embeddings")?;
+    let positions = config.positive(CONTEXT)?;
     let norm_epsilon = config.float("layer_norm_eps")?.unwrap_or(1e-12);
 
     // Poolers and heads for training come after the last layer.

@@ -32,7 +32,8 @@ pub struct Shape {
     pub head_dimension: usize,
     /// Numbers per token in the residual stream.
     pub width: usize,
-    /// Tokens of the vocabulary.
+    /// Rows of the embedding: the tokens of the vocabulary and what pads it. Probabilities are over all rows, as those of
+    /// llama.cpp and transformers are.
     pub vocabulary: usize,
     /// Longest prompt.
     pub context: usize,

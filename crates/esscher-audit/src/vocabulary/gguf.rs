@@ -1,7 +1,7 @@
 //! The vocabulary in the metadata of a GGUF file: byte pairs (`gpt2`) or scored pieces (`llama`).
 
 use super::scored::{Piece, ScoredPieces};
-use super::{Kind, Vocabulary, byte_level, check_length, token_below};
+use super::{Kind, Template, Vocabulary, byte_level, check_length, token_below};
 use crate::Error;
 
 /// What the metadata say, under the names of this crate.
@@ -69,7 +69,7 @@ impl Vocabulary {
                     .collect();
                 let split = split.unwrap_or("default");
                 let tokenizer = byte_level::tokenizer(file, split, &tokens, &merges, &special)?;
-                (Kind::Library { tokenizer: Box::new(tokenizer), template: false }, false)
+                (Kind::Library(Box::new(tokenizer)), false)
             }
             "llama" => {
                 let scores = scores
@@ -95,7 +95,9 @@ impl Vocabulary {
                 });
             }
         };
-        Ok(Vocabulary { kind, length, begin, puts_begin: puts_begin.unwrap_or(begins) })
+        let prefix = begin.filter(|_| puts_begin.unwrap_or(begins)).into_iter().collect();
+        let template = Template { prefix, suffix: Vec::new() };
+        Ok(Vocabulary { kind, length, rows, begin, template })
     }
 }
 

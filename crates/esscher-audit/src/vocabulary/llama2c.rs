@@ -1,7 +1,7 @@
 //! The tokenizer.bin of llama2.c: the longest length, then a score, a length and the text of every token.
 
 use super::scored::{Piece, ScoredPieces};
-use super::{Kind, Vocabulary, check_length, gguf};
+use super::{Kind, Template, Vocabulary, gguf, misfit};
 use crate::Error;
 
 /// Tokens 0, 1 and 2 are unknown, begin and end.
@@ -27,7 +27,10 @@ impl Vocabulary {
             tokens.push((text.ok_or_else(|| truncated(position))?, score));
             position += 8 + length;
         }
-        check_length(&format!("the tokenizer in {file}"), tokens.len(), rows)?;
+        // The format has no count: as many tokens as rows are read, and fewer are a truncated file, not a padded embedding.
+        if tokens.len() != rows {
+            return Err(misfit(&format!("the tokenizer in {file}"), tokens.len(), rows));
+        }
         // Tokens of single bytes stand for characters without a token of their own. Older files hold them as text: byte 0xE9
         // as the two bytes of `é`, which must not shadow the token of that character.
         let old = tokens.get(CONTROLS).is_some_and(|(text, _)| *text == b"\0");
@@ -44,6 +47,7 @@ impl Vocabulary {
         let pieces = tokens.into_iter().enumerate().map(piece).collect();
         let pieces = ScoredPieces::new(file, pieces, true)?;
         let begin = super::token_below(length, BEGIN as usize);
-        Ok(Vocabulary { kind: Kind::Scored(Box::new(pieces)), length, begin, puts_begin: true })
+        let template = Template { prefix: begin.into_iter().collect(), suffix: Vec::new() };
+        Ok(Vocabulary { kind: Kind::Scored(Box::new(pieces)), length, rows, begin, template })
     }
 }

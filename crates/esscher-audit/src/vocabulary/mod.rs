@@ -1,6 +1,6 @@
 //! Vocabularies: text -> tokens, as each checkpoint was trained.
 
-use tokenizers::Tokenizer;
+use tokenizers::{Encoding, Token, Tokenizer};
 
 use crate::Error;
 
@@ -8,22 +8,27 @@ mod byte_level;
 pub(crate) mod gguf;
 mod llama2c;
 mod scored;
+mod template;
 
 use scored::ScoredPieces;
+pub use template::Template;
 
 /// The tokens of a model and how text is cut into them.
 #[derive(Debug, Clone)]
 pub struct Vocabulary {
     kind: Kind,
+    /// Tokens that there are.
     length: usize,
+    /// Rows of the embedding, which may be padded: no token may be beyond.
+    rows: usize,
     begin: Option<u32>,
-    puts_begin: bool,
+    template: Template,
 }
 
 #[derive(Debug, Clone)]
 enum Kind {
-    /// Byte pairs and word pieces, by the field's library. Its own template may put tokens around a text.
-    Library { tokenizer: Box<Tokenizer>, template: bool },
+    /// Byte pairs and word pieces, by the field's library.
+    Library(Box<Tokenizer>),
     /// The sentencepiece way: the neighbours of best score merge first.
     Scored(Box<ScoredPieces>),
 }
@@ -44,7 +49,7 @@ impl Vocabulary {
     /// \[SEP\].
     ///
     /// # Errors
-    /// A file that the `tokenizers` library refuses, another number of tokens than rows.
+    /// A file that the `tokenizers` library refuses, more tokens than rows, a template without the text.
     pub fn from_json(file: &str, bytes: &[u8], rows: usize) -> Result<Self, Error> {
         let damaged = |problem: String| Error::Damaged { what: file.to_string(), problem };
         let mut tokenizer = Tokenizer::from_bytes(bytes)
@@ -53,12 +58,22 @@ impl Vocabulary {
         tokenizer.with_truncation(None).map_err(|error| damaged(error.to_string()))?;
         let length = tokenizer.get_vocab_size(true);
         check_length(file, length, rows)?;
-        // What an empty text becomes is what the template puts around any.
-        let empty = tokenizer.encode_fast("", true).map_err(|error| damaged(error.to_string()))?;
-        let begin = empty.get_ids().first().copied();
-        let kind = Kind::Library { tokenizer: Box::new(tokenizer), template: true };
-        let vocabulary = Vocabulary { kind, length, begin, puts_begin: begin.is_some() };
-        vocabulary.within(empty.get_ids().to_vec())?;
+        // A text of one token goes through the template; what the template puts around it is marked there.
+        let text = Encoding::from_tokens(vec![Token::new(0, "x".to_string(), (0, 1))], 0);
+        let around = tokenizer.post_process(text, None, true).map_err(|error| damaged(error.to_string()))?;
+        let texts = around.get_special_tokens_mask().iter().enumerate().filter(|(_, special)| **special == 0);
+        let places: Vec<usize> = texts.map(|(place, _)| place).collect();
+        let [place] = places[..] else {
+            let problem = format!("its template holds the text {} times, expected once", places.len());
+            return Err(damaged(problem));
+        };
+        let (prefix, rest) = around.get_ids().split_at(place);
+        let suffix = rest.get(1..).unwrap_or_default();
+        let template = Template { prefix: prefix.to_vec(), suffix: suffix.to_vec() };
+        let kind = Kind::Library(Box::new(tokenizer));
+        let begin = prefix.first().copied();
+        let vocabulary = Vocabulary { kind, length, rows, begin, template };
+        vocabulary.within(vocabulary.template.around(&[]))?;
         Ok(vocabulary)
     }
 
@@ -69,14 +84,7 @@ impl Vocabulary {
     /// # Errors
     /// Characters that the vocabulary has no token for.
     pub fn encode(&self, text: &str) -> Result<Vec<u32>, Error> {
-        if let Kind::Library { tokenizer, template: true } = &self.kind {
-            return self.library(tokenizer, text, true);
-        }
-        let mut tokens = self.encode_bare(text)?;
-        if let (true, Some(begin)) = (self.puts_begin, self.begin) {
-            tokens.insert(0, begin);
-        }
-        Ok(tokens)
+        Ok(self.template.around(&self.encode_bare(text)?))
     }
 
     /// The tokens of a text alone.
@@ -85,25 +93,23 @@ impl Vocabulary {
     /// Characters that the vocabulary has no token for.
     pub fn encode_bare(&self, text: &str) -> Result<Vec<u32>, Error> {
         match &self.kind {
-            Kind::Library { tokenizer, .. } => self.library(tokenizer, text, false),
+            Kind::Library(tokenizer) => {
+                let encoding = tokenizer
+                    .encode_fast(text, false)
+                    .map_err(|error| Error::Request(format!("the tokeniser refuses the text: {error}")))?;
+                self.within(encoding.get_ids().to_vec())
+            }
             Kind::Scored(pieces) => pieces.encode(text),
         }
     }
 
-    fn library(&self, tokenizer: &Tokenizer, text: &str, template: bool) -> Result<Vec<u32>, Error> {
-        let encoding = tokenizer
-            .encode_fast(text, template)
-            .map_err(|error| Error::Request(format!("the tokeniser refuses the text: {error}")))?;
-        self.within(encoding.get_ids().to_vec())
-    }
-
     /// A hostile tokenizer.json may number its tokens with gaps: none may point outside the embedding.
     fn within(&self, tokens: Vec<u32>) -> Result<Vec<u32>, Error> {
-        match tokens.iter().find(|token| **token as usize >= self.length) {
+        match tokens.iter().find(|token| **token as usize >= self.rows) {
             None => Ok(tokens),
             Some(token) => Err(Error::Damaged {
                 what: "the vocabulary".to_string(),
-                problem: format!("it gave token {token} but has {} tokens", self.length),
+                problem: format!("it gave token {token} but the embedding has {} rows", self.rows),
             }),
         }
     }
@@ -111,7 +117,7 @@ impl Vocabulary {
     /// The text of tokens; control tokens have none.
     pub fn decode(&self, tokens: &[u32]) -> String {
         match &self.kind {
-            Kind::Library { tokenizer, .. } => tokenizer.decode(tokens, true).unwrap_or_default(),
+            Kind::Library(tokenizer) => tokenizer.decode(tokens, true).unwrap_or_default(),
             Kind::Scored(pieces) => pieces.decode(tokens),
         }
     }
@@ -119,7 +125,7 @@ impl Vocabulary {
     /// One token in printable form: a blank stays a blank, what cannot be seen is escaped.
     pub fn token(&self, token: u32) -> String {
         let text = match &self.kind {
-            Kind::Library { tokenizer, .. } => {
+            Kind::Library(tokenizer) => {
                 let raw = tokenizer.id_to_token(token);
                 match tokenizer.decode(&[token], false) {
                     // Part of a character: the library's own letters for bytes.
@@ -142,7 +148,7 @@ impl Vocabulary {
         printable
     }
 
-    /// Number of tokens.
+    /// Number of tokens; an embedding that is padded has more rows.
     pub fn len(&self) -> usize {
         self.length
     }
@@ -159,20 +165,27 @@ impl Vocabulary {
 
     /// Whether [`encode`](Self::encode) puts [`begin`](Self::begin) in front.
     pub fn puts_begin(&self) -> bool {
-        self.puts_begin && self.begin.is_some()
+        !self.template.prefix.is_empty()
+    }
+
+    /// What [`encode`](Self::encode) puts around a text.
+    pub fn template(&self) -> &Template {
+        &self.template
     }
 }
 
+/// Embeddings are often padded to a round number of rows, so that only too many tokens are wrong.
 fn check_length(file: &str, tokens: usize, rows: usize) -> Result<(), Error> {
-    if tokens == rows {
-        return Ok(());
-    }
-    Err(Error::Damaged {
+    if tokens <= rows { Ok(()) } else { Err(misfit(file, tokens, rows)) }
+}
+
+fn misfit(file: &str, tokens: usize, rows: usize) -> Error {
+    Error::Damaged {
         what: file.to_string(),
         problem: format!(
             "the vocabulary has {tokens} tokens but the embedding has {rows} rows; is the tokeniser that of this checkpoint?"
         ),
-    })
+    }
 }
 
 /// A token's number if it is one of `length`.

@@ -66,6 +66,29 @@ fn a_gguf_file_with_every_type_of_tensor_is_read() {
 }
 
 #[test]
+fn contexts_that_no_model_has_are_refused() {
+    let mut file = Gguf::tiny();
+    file.set("llama.context_length", 10, (1_u64 << 63).to_le_bytes().to_vec());
+    refused(
+        &file.write(),
+        "metadata `llama.context_length` must be at most 16777216, found 9223372036854775808",
+    );
+    file.set("llama.context_length", 10, (1_u64 << 24).to_le_bytes().to_vec());
+    assert_eq!(llama(&file.write(), None).context, 1 << 24);
+    let (tensors, config) = tiny::llama_tensors();
+    let bytes = tiny::safetensors(&tensors, None);
+    let config =
+        config.replace("\"max_position_embeddings\": 32", "\"max_position_embeddings\": 9223372036854775808");
+    let refusal =
+        Checkpoint::read(&Source { config: Some(config.as_bytes()), ..source(&bytes) }).unwrap_err();
+    let message = refusal.to_string();
+    assert!(message.contains("max_position_embeddings") && message.contains("1 to 16777216"), "{message}");
+    let mut bytes = tiny::llama2c(5);
+    bytes[24..28].copy_from_slice(&i32::MAX.to_le_bytes());
+    refused(&bytes, "unknown format");
+}
+
+#[test]
 fn a_checkpoint_carries_its_format_and_hash() {
     let checkpoint = Checkpoint::read(&source(&tiny::llama2c(5))).unwrap();
     assert_eq!((checkpoint.format, checkpoint.name.as_str()), (Format::Llama2c, "tiny"));
@@ -356,18 +379,26 @@ fn every_format() -> Vec<(Vec<u8>, Option<String>)> {
     ]
 }
 
-/// `fuzz/run` asks for them: a byte that chooses the configuration, then the file.
+/// `fuzz/run` asks for them: a byte that says what is beside the file (its target explains it), that, then the file.
 #[test]
 fn seeds_for_fuzzing_are_written_when_asked_for() {
     let Some(folder) = std::env::var_os("ESSCHER_SEEDS") else { return };
     for (number, (bytes, config)) in every_format().into_iter().enumerate() {
-        let choice = match config {
+        let choice = match &config {
             None => 0,
             Some(config) if config.contains("llama") => 1,
             Some(_) => 2,
         };
-        let path = std::path::Path::new(&folder).join(format!("tiny-{number}"));
-        std::fs::write(path, [vec![choice], bytes].concat()).unwrap();
+        let write = |name: String, parts: &[&[u8]]| {
+            std::fs::write(std::path::Path::new(&folder).join(name), parts.concat()).unwrap();
+        };
+        write(format!("tiny-{number}"), &[&[choice], &bytes]);
+        let part = |bytes: &[u8]| [&(bytes.len() as u16).to_le_bytes(), bytes].concat();
+        let pieces = crate::vocabularies::word_pieces(&crate::vocabularies::around());
+        write(format!("tiny-{number}-tokenizer"), &[&[4 + choice], &part(&pieces), &bytes]);
+        if let Some(config) = config {
+            write(format!("tiny-{number}-config"), &[&[3], &part(config.as_bytes()), &bytes]);
+        }
     }
 }
 

@@ -1,9 +1,15 @@
 //! Portraits, discrepancies, segments and needles in worlds whose answers are known.
 
+use esscher_audit::checkpoint::{Checkpoint, Source};
 use esscher_audit::discrepancy::{self, discrepancy};
 use esscher_audit::head::{Head, Order};
+use esscher_audit::likelihood::retrieval;
+use esscher_audit::model::{ExactAttention, Model};
+use esscher_audit::needle::Haystack;
 use esscher_audit::portrait::{measured_positions, portrait};
 use esscher_audit::segment::segments;
+use esscher_audit::vocabulary::Template;
+use esscher_core::Unwatched;
 use esscher_core::numerics::Stream;
 
 /// One coordinate, tilts 1: the score of a token is its key.
@@ -78,13 +84,15 @@ fn discrepancies_are_relative_to_the_output_and_to_the_stream() {
 }
 
 #[test]
-fn segments_are_disjoint_and_begin_as_the_model_expects() {
+fn segments_are_disjoint_and_begin_and_end_as_the_model_expects() {
     let text: Vec<u32> = (10..110).collect();
-    let cut = segments(&text, Some(1), 11, 5).unwrap();
+    let template = Template { prefix: vec![1], suffix: vec![2, 3] };
+    let cut = segments(&text, &template, 13, 5).unwrap();
     assert_eq!(cut.len(), 5);
-    assert!(cut.iter().all(|segment| segment.len() == 11 && segment[0] == 1));
-    let mut all: Vec<u32> = cut.iter().flat_map(|segment| segment[1..].to_vec()).collect();
+    assert!(cut.iter().all(|segment| segment.len() == 13 && segment[0] == 1 && segment[11..] == [2, 3]));
+    let mut all: Vec<u32> = cut.iter().flat_map(|segment| segment[1..11].to_vec()).collect();
     let count = all.len();
+    assert!(all.iter().all(|token| *token >= 10));
     all.sort_unstable();
     all.dedup();
     assert_eq!(all.len(), count);
@@ -92,8 +100,49 @@ fn segments_are_disjoint_and_begin_as_the_model_expects() {
 
 #[test]
 fn segments_of_nothing_and_of_too_little_say_so() {
-    let message = |text: &[u32], length, count| segments(text, None, length, count).unwrap_err().to_string();
+    let template = Template::default();
+    let message =
+        |text: &[u32], length, count| segments(text, &template, length, count).unwrap_err().to_string();
     assert!(message(&[], 8, 1).contains("the text is empty"));
     assert!(message(&[1; 20], 8, 3).contains("the text has 20 tokens, 3 segments of 8 need 24"));
     assert!(message(&[1; 20], 0, 3).contains("hold no text"));
+    let around = Template { prefix: vec![1], suffix: vec![2] };
+    let message = segments(&[1; 20], &around, 2, 1).unwrap_err().to_string();
+    assert!(message.contains("ask for at least one of 3"), "{message}");
+}
+
+/// The model's own choices are the codes.
+#[test]
+fn codes_are_found_whole_or_not_at_all() {
+    let bytes = crate::tiny::llama2c(261);
+    let source = Source { name: "tiny", weights: &bytes, config: None, tokenizer: None };
+    let model = Model::new(Checkpoint::read(&source).unwrap().weights).unwrap();
+    let mut tokens = vec![1, 5, 9];
+    for _ in 0..4 {
+        let hidden =
+            model.forward(&tokens, 0, &mut ExactAttention::new(model.shape()), &Unwatched).unwrap().unwrap();
+        let logits = model.logits(&hidden[hidden.len() - model.shape().width..]).unwrap();
+        let best = logits.iter().enumerate().max_by(|(_, one), (_, other)| one.total_cmp(other)).unwrap();
+        tokens.push(best.0 as u32);
+    }
+    let found = |tokens: &[u32], answers: &[&[usize]]| {
+        let answers = answers.iter().map(|code| code.to_vec()).collect();
+        let haystack = Haystack { tokens: tokens.to_vec(), answers };
+        retrieval(&model, &haystack, &mut ExactAttention::new(model.shape()), &Unwatched)
+    };
+    assert_eq!(found(&tokens, &[&[3, 4], &[5, 6]]), Ok(Some(1.0)));
+    let mut wrong = tokens.clone();
+    wrong[6] = (wrong[6] + 1) % 261;
+    // One of the two tokens of the second code is wrong.
+    assert_eq!(found(&wrong, &[&[3, 4], &[5, 6]]), Ok(Some(0.5)));
+    assert_eq!(found(&wrong, &[&[5, 6]]), Ok(Some(0.0)));
+    for (answers, expected) in [
+        (&[&[0_usize, 1] as &[usize]] as &[&[usize]], "token 0 of 7"),
+        (&[&[7]], "token 7 of 7"),
+        (&[&[]], "asks for nothing"),
+        (&[], "asks for nothing"),
+    ] {
+        let message = found(&tokens, answers).unwrap_err().to_string();
+        assert!(message.contains(expected), "{message}");
+    }
 }

@@ -3,16 +3,25 @@
 use esscher_audit::checkpoint::{Checkpoint, Source};
 use esscher_audit::model::{ExactAttention, ExactCache, LayerAttention, LayerInput, Model};
 use esscher_core::Unwatched;
+use std::io::Write;
 use std::path::PathBuf;
+use std::sync::Once;
 
 /// Both sides round to single precision, in another order, through up to 30 layers: a few thousand units in the last place
 /// of the largest number of a row.
 const ROUNDING: f64 = 2e-4;
 
-fn folder() -> Option<PathBuf> {
+/// The folder of real checkpoints, or one line that says that they are not tested. Not `println!`, whose line a test that passes
+/// keeps to itself.
+pub(crate) fn folder() -> Option<PathBuf> {
+    static TOLD: Once = Once::new();
     let folder = std::env::var_os("ESSCHER_MODELS").map(PathBuf::from);
     if folder.is_none() {
-        println!("skipped: ESSCHER_MODELS does not name a folder of checkpoints");
+        TOLD.call_once(|| {
+            let line =
+                "skipped: tests of real checkpoints, for ESSCHER_MODELS does not name a folder of them";
+            let _ = writeln!(std::io::stderr(), "{line}");
+        });
     }
     folder
 }

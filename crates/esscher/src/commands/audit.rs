@@ -143,7 +143,7 @@ fn saved(found: &AuditFound) -> Option<String> {
         format!("{:+.2} %{error}", 100.0 * (one.difference.mean.exp() - 1.0))
     };
     let what = if found.has_perplexities() { "perplexity" } else { found.measured };
-    let control = named("as many random key-value heads")
+    let control = named("as many random key-value heads, draw 1")
         .map_or(String::new(), |one| format!("; as many random ones: {}", cost(one)));
     Some(format!(
         "accepted key-value heads save {:.1} of {:.1} MB of cache at the full context; {what} {}{control}",

@@ -168,7 +168,7 @@ impl Run {
             if at_lengths.iter().any(|known| known.length == length) {
                 return Err(section.mistake("lengths", format!("{length} is given twice")));
             }
-            let cut = segments(&tokens, subject.begin(), length, calibrating + texts);
+            let cut = segments(&tokens, subject.vocabulary.template(), length, calibrating + texts);
             let mut cut = section.accept("text", cut)?;
             let texts = cut.split_off(calibrating);
             at_lengths.push(AtLength { length, texts, calibrated: Calibrated::by(cut) });

@@ -60,7 +60,7 @@ const COLUMNS: [(&str, Column); 5] = [
 mod quantity {
     /// Mean of −ln p(next token).
     pub(super) const LOG_LOSS: &str = "log-loss";
-    /// The share of the needles' tokens that are the first choice.
+    /// The share of the hidden codes that are found whole.
     pub(super) const RETRIEVAL: &str = "retrieval";
     /// 1 − cosine to the embedding with exact attention.
     pub(super) const EMBEDDING_DISTANCE: &str = "embedding-distance";
@@ -71,6 +71,9 @@ const EXACT: &str = "exact attention";
 
 /// Needles need this many tokens and a text around them: in shorter ones none are hidden unless somebody asks.
 const ROOM_FOR_NEEDLES: usize = 512;
+
+/// Prompts with needles where nobody says how many.
+const PROMPTS_WITH_NEEDLES: usize = 4;
 
 const LONGEST_NAME: usize = 80;
 
@@ -85,6 +88,8 @@ pub(crate) struct ModelPlan {
     pub(super) calibration_segments: usize,
     pub(super) texts: Vec<Vec<u32>>,
     pub(super) haystacks: Vec<Haystack>,
+    /// Why no needles are hidden where they would be by default.
+    pub(super) no_needles: Option<String>,
     calibrated: Calibrated,
 }
 
@@ -99,7 +104,7 @@ pub(crate) struct NamedAssignment {
 pub(crate) struct Losses {
     /// Log losses, or distances of embeddings where every token sees all.
     pub(crate) texts: Vec<Vec<f64>>,
-    /// Shares of needles found.
+    /// Shares of codes found.
     pub(crate) needles: Vec<Vec<f64>>,
 }
 
@@ -129,31 +134,32 @@ impl ModelPlan {
         let cut = section.integer("segments", calibration_segments..=320, Some(calibration_segments))? as usize;
         let calibration_segments = calibration_segments as usize;
         let count = section.integer("texts", 2..=256, Some(8))? as usize;
-        let needles_by_default = match shape.order {
-            Order::Causal if length >= ROOM_FOR_NEEDLES => 4,
-            _ => 0,
+        let tokens = section.accept("test", subject.tokens(testing.content()))?;
+        let template = subject.vocabulary.template();
+        // Nobody has asked for the needles of the default: where they do not fit there are none, and the report says why.
+        let by_default = match shape.order {
+            Order::Causal if length >= ROOM_FOR_NEEDLES => {
+                haystacks(&subject, &tokens, length, PROMPTS_WITH_NEEDLES, seed)
+            }
+            _ => Ok(Vec::new()),
         };
-        let needles = section.integer("needles", 0..=64, Some(needles_by_default))? as usize;
+        let default = by_default.as_ref().map_or(0, Vec::len);
+        let needles = section.integer("needles", 0..=64, Some(default as u64))? as usize;
         if needles > 0 && shape.order == Order::Whole {
             let message = "every token of this model sees all: it answers no questions, expected 0";
             return Err(section.mistake("needles", message));
         }
         let assignments = assignments(section, &shape)?;
-        let tokens = section.accept("text", subject.tokens(calibrating.content()))?;
-        let cut = segments(&tokens, subject.begin(), length, cut);
+        let calibrating_tokens = section.accept("text", subject.tokens(calibrating.content()))?;
+        let cut = segments(&calibrating_tokens, template, length, cut);
         let mut cut = section.accept("text", cut)?;
         cut.truncate(calibration_segments);
         let calibrated = Calibrated::by(cut);
-        let tokens = section.accept("test", subject.tokens(testing.content()))?;
-        let texts = section.accept("test", segments(&tokens, subject.begin(), length, count))?;
-        let mut haystacks = Vec::new();
-        for number in 0..needles {
-            // Each haystack has its own stretch of text around its needles.
-            let filler = &tokens[number * tokens.len() / needles..];
-            let mut stream = Stream::new(seed, number as u32, 0);
-            let made = haystack(&subject.vocabulary, filler, subject.begin(), length, &mut stream);
-            haystacks.push(section.accept("needles", made)?);
-        }
+        let texts = section.accept("test", segments(&tokens, template, length, count))?;
+        let (haystacks, no_needles) = match by_default {
+            Err(reason) if needles == 0 => (Vec::new(), Some(reason.to_string())),
+            _ => (section.accept("needles", haystacks(&subject, &tokens, length, needles, seed))?, None),
+        };
         Ok(ModelPlan {
             subject,
             calibrating,
@@ -164,6 +170,7 @@ impl ModelPlan {
             calibration_segments,
             texts,
             haystacks,
+            no_needles,
             calibrated,
         })
     }
@@ -236,6 +243,23 @@ impl ModelPlan {
         }
         Ok(losses)
     }
+}
+
+/// Prompts with needles, each in its own stretch of the text.
+fn haystacks(
+    subject: &Subject,
+    text: &[u32],
+    length: usize,
+    count: usize,
+    seed: u64,
+) -> Result<Vec<Haystack>, esscher_audit::Error> {
+    (0..count)
+        .map(|number| {
+            let at = number as f64 / count.saturating_sub(1).max(1) as f64;
+            let mut stream = Stream::new(seed, number as u32, 0);
+            haystack(&subject.vocabulary, text, at, length, &mut stream)
+        })
+        .collect()
 }
 
 /// Bytes of a number in a cache: half precision, as caches are kept.

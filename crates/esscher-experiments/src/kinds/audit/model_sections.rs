@@ -20,7 +20,7 @@ impl Losses {
         spread(&pairs.map(|(ours, exact)| ours - exact).collect::<Vec<_>>())
     }
 
-    /// The mean share of needles that it finds.
+    /// The mean share of hidden codes that it finds whole.
     pub(crate) fn retrieval(&self, assignment: usize) -> Option<Spread> {
         spread(&self.needles[assignment])
     }
@@ -59,9 +59,13 @@ impl ModelPlan {
 
     fn facts(&self) -> Vec<(String, String)> {
         let digest: String = self.subject.sha256.chars().take(16).collect();
-        let needles = match self.haystacks.len() {
-            0 => String::new(),
-            count => format!("; {count} prompts with four hidden numbers that are asked for at the end"),
+        let needles = match (self.haystacks.len(), &self.no_needles) {
+            (0, None) => String::new(),
+            (0, Some(reason)) => format!("; no needles are hidden, for {reason}"),
+            (count, _) => format!(
+                "; {count} prompts with four hidden numbers that are asked for at the end (found is a number with all its digits: \
+                 by blind guessing one in 10⁴, by copying any of the four one in four)"
+            ),
         };
         [
             ("model", format!("`{}`, {}, SHA-256 {digest}…", self.subject.name, self.subject.format)),
