@@ -509,7 +509,7 @@ fn far_tilts_follow_the_guarded_formulas() {
     // Far tilts, where the quadratic alone would give masses that no finite set has.
     let mut text = Text::random(16, 160);
     text.tilts.iter_mut().enumerate().for_each(|(i, entry)| {
-        if (i / DIMENSION) % 3 == 0 {
+        if (i / DIMENSION).is_multiple_of(3) {
             *entry *= 40.0
         }
     });

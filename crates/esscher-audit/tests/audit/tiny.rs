@@ -118,11 +118,11 @@ impl Gguf {
     /// The same with an embedding for so many tokens.
     pub(crate) fn with_rows(mut self, rows: usize) -> Self {
         for tensor in &mut self.tensors {
-            if let [_, count] = tensor.sizes.as_mut_slice() {
-                if tensor.name == "token_embd.weight" || tensor.name == "output.weight" {
-                    *count = rows as u64;
-                    tensor.data = gguf_data(tensor.kind, rows * WIDTH, 1);
-                }
+            if let [_, count] = tensor.sizes.as_mut_slice()
+                && (tensor.name == "token_embd.weight" || tensor.name == "output.weight")
+            {
+                *count = rows as u64;
+                tensor.data = gguf_data(tensor.kind, rows * WIDTH, 1);
             }
         }
         self

@@ -235,9 +235,10 @@ pub fn audit<E: From<Error>>(
     write_file(&found.verdicts, verdicts.as_bytes()).map_err(Error::from)?;
     // Whoever reads that table drops the middle of the other heads.
     let dropped = Candidate::Measure { top: 0, middle: Middle::Dropped };
-    let decisions = dossier.decide_groups(plan.deployed(), request.criterion, request.tolerance, &|candidate| {
-        *candidate == dropped
-    });
+    let decisions =
+        dossier.decide_groups(plan.deployed(), request.criterion, request.tolerance, &|candidate| {
+            *candidate == dropped
+        });
     let table = files::full_attention_heads(&decisions, request.tolerance);
     write_file(&found.full_attention_heads, table.as_bytes()).map_err(Error::from)?;
     let configuration = files::configuration(&plan.questions().frame);
@@ -346,9 +347,11 @@ impl Prepared {
         };
         // Where a short text decides: as many segments as it has, and the kind says what is missing if those are too few.
         let longest = lengths.iter().copied().max().unwrap_or(1).max(2);
+        let template = subject.vocabulary.template();
+        let around = (template.prefix.len() + template.suffix.len()) as u64;
         let segments = |name: &str, part: crate::kinds::audit::Excerpt| -> Result<u64, Error> {
             let tokens = subject.tokens(part.of(&find_text(name)?))?.len() as u64;
-            Ok(tokens / (longest - u64::from(subject.begin().is_some())).max(1))
+            Ok(tokens / longest.saturating_sub(around).max(1))
         };
         let [calibrating_part, testing_part] = parts(split);
         let there = segments(&text, calibrating_part)?;

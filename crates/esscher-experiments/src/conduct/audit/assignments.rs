@@ -117,7 +117,8 @@ fn with_middle_dropped(shape: &Shape, assignment: &Assignment) -> Result<Assignm
 /// The control that shares no head with what was accepted: the others, by a tilted Gaussian.
 fn with_others(shape: &Shape, assignment: &Assignment) -> Result<Assignment, Error> {
     let tilted = Candidate::Measure { top: 0, middle: Middle::TiltedGaussian };
-    let other = |candidate: &Candidate| if *candidate == Candidate::Exact { tilted } else { Candidate::Exact };
+    let other =
+        |candidate: &Candidate| if *candidate == Candidate::Exact { tilted } else { Candidate::Exact };
     Assignment::new(shape, assignment.rows().iter().map(|row| row.iter().map(other).collect()).collect())
 }
 
@@ -129,7 +130,7 @@ fn equal_budgets(shape: &Shape, budget: usize) -> Vec<Candidate> {
     };
     let gaussian = |places: usize| {
         let ranks = (1..=shape.head_dimension).map(|rank| Middle::ReducedGaussian { rank });
-        ranks.filter(|middle| middle.state_tokens(shape.head_dimension) <= places as f64).last()
+        ranks.rev().find(|middle| middle.state_tokens(shape.head_dimension) <= places as f64)
     };
     let means = |count: usize| Some(Middle::TiltedMeans { count });
     let half = budget / 2;

@@ -48,7 +48,12 @@ fn frame_in_words(frame: &Frame) -> String {
 }
 
 /// Refuses texts that the model does not take.
-fn check_context(section: &mut Section, key: &'static str, length: usize, context: usize) -> Result<(), Mistake> {
+fn check_context(
+    section: &mut Section,
+    key: &'static str,
+    length: usize,
+    context: usize,
+) -> Result<(), Mistake> {
     if length <= context {
         return Ok(());
     }
@@ -56,7 +61,12 @@ fn check_context(section: &mut Section, key: &'static str, length: usize, contex
 }
 
 /// Refuses texts in which everything is kept exactly.
-fn check_replaced(section: &mut Section, key: &'static str, length: usize, frame: &Frame) -> Result<(), Mistake> {
+fn check_replaced(
+    section: &mut Section,
+    key: &'static str,
+    length: usize,
+    frame: &Frame,
+) -> Result<(), Mistake> {
     let least = frame.first_replaced() + BLOCK;
     if length >= least {
         return Ok(());
@@ -73,7 +83,10 @@ fn check_instruction_set(section: &mut Section, asked: InstructionSet) -> Result
     if asked == best {
         return Ok(());
     }
-    Err(section.mistake("kind", format!("an audit runs with the instruction set {best}, found {asked}: leave it out")))
+    Err(section.mistake(
+        "kind",
+        format!("an audit runs with the instruction set {best}, found {asked}: leave it out"),
+    ))
 }
 
 /// No text is shorter.

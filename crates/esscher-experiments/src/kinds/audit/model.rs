@@ -131,7 +131,8 @@ impl ModelPlan {
         check_replaced(section, "length", length, &frame)?;
         let calibration_segments = section.integer("calibration", 1..=64, Some(2))?;
         // An audit cuts the text as its heads were measured, so that both are calibrated on the same tokens.
-        let cut = section.integer("segments", calibration_segments..=320, Some(calibration_segments))? as usize;
+        let cut =
+            section.integer("segments", calibration_segments..=320, Some(calibration_segments))? as usize;
         let calibration_segments = calibration_segments as usize;
         let count = section.integer("texts", 2..=256, Some(8))? as usize;
         let tokens = section.accept("test", subject.tokens(testing.content()))?;

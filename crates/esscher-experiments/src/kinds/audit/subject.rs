@@ -79,11 +79,6 @@ impl Subject {
         Ok(subject)
     }
 
-    /// The token that texts begin with, where the model was trained so.
-    pub(crate) fn begin(&self) -> Option<u32> {
-        self.vocabulary.begin().filter(|_| self.vocabulary.puts_begin())
-    }
-
     /// The tokens of a text, nothing put around them.
     pub(crate) fn tokens(&self, text: &str) -> Result<Vec<u32>, esscher_audit::Error> {
         self.vocabulary.encode_bare(text)
