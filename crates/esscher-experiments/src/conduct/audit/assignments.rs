@@ -105,7 +105,7 @@ fn equal_budgets(shape: &Shape) -> Vec<Candidate> {
         Order::Whole => Vec::new(),
     };
     let fits = |middle: &Middle| middle.state_tokens(shape.head_dimension) <= BUDGET as f64;
-    let largest = |make: fn(usize) -> Middle, most: usize| (1..=most).map(make).filter(fits).last();
+    let largest = |make: fn(usize) -> Middle, most: usize| (1..=most).map(make).rfind(fits);
     let means = largest(|count| Middle::TiltedMeans { count }, 1024);
     let gaussian = largest(|rank| Middle::ReducedGaussian { rank }, shape.head_dimension);
     all.extend(means.into_iter().chain(gaussian).map(|middle| Candidate::Measure { top: 0, middle }));

@@ -100,10 +100,10 @@ impl HeadsPlan {
         }
         let tolerance = section.real("tolerance", Bounds::Between(1e-6, 10.0), Some(0.05))?;
         let criterion = section.choice("criterion", &CRITERIA, Some("output"))?;
-        if let (Evidence::Dumps(dumps), Criterion::Residual) = (&evidence, criterion) {
-            if let Some(message) = dumps.no_residual() {
-                return Err(section.mistake("criterion", message));
-            }
+        if let (Evidence::Dumps(dumps), Criterion::Residual) = (&evidence, criterion)
+            && let Some(message) = dumps.no_residual()
+        {
+            return Err(section.mistake("criterion", message));
         }
         let questions = Questions { frame, candidates: asked(&candidates, shape.order), seed };
         Ok(HeadsPlan { evidence, questions, tolerance, criterion })
