@@ -177,9 +177,9 @@ def audit(
     single text the last third tests. ``lengths`` are tokens of a text (256 or the model's context unless given), and
     verdicts are about the longest. ``texts`` is how many segments of each text are measured.
 
-    A model that Esscher cannot run is audited from dumps of its heads (:mod:`esscher.recording`): ``model`` is then the path
-    of one, or a list of them, one per text, all of one length. Each is measured with readers that the others calibrate,
-    and it is heads only; four or more decide.
+    A model that Esscher cannot run is audited from dumps of its heads (:mod:`esscher.recording`): ``model`` is then the
+    path of one, or a list of them, one per text, all of one length. Each is measured with readers that the others
+    calibrate, and it is heads only; four or more decide.
 
     The audit is a folder in ``out``, named after the model and what is asked. Ctrl-C stops after the work at hand, and
     the same call goes on from there; a finished audit is read, not computed.

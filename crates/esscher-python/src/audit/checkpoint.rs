@@ -12,9 +12,12 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::path::PathBuf;
 
-/// The checkpoints that have a name: name, summary, and what else is known of each.
+/// Name, summary, and what else is known.
+type Listed = (&'static str, &'static str, Vec<(&'static str, String)>);
+
+/// The checkpoints that have a name.
 #[pyfunction]
-pub(crate) fn audit_models() -> PyResult<Vec<(&'static str, &'static str, Vec<(&'static str, String)>)>> {
+pub(crate) fn audit_models() -> PyResult<Vec<Listed>> {
     let entries = conduct::entries(Some("models")).or_raise()?;
     Ok(entries.into_iter().map(|entry| (entry.name, entry.summary, entry.details)).collect())
 }
