@@ -247,11 +247,11 @@ def test_an_audit_tells_of_heads_and_model(audited):
     assert "<table>" in found._repr_html_()
 
 
-def test_full_attention_heads_say_the_verdicts(audited):
+def test_full_attention_heads_are_those_whose_middle_cannot_be_dropped(audited):
     found, _ = audited
     assert found.full_attention_heads.shape == (2, 2)
-    kept = found.full_attention_heads.ravel() >= 0.5
-    assert (kept == (found.key_value_heads["verdict"] != "accepted")).all()
+    dropped = found.full_attention_heads.ravel() < 0.5
+    assert (found.key_value_heads["verdict"][dropped] == "accepted").all()
 
 
 def test_a_finished_audit_is_read(audited):

@@ -69,7 +69,7 @@ pub(super) fn chosen(
         let decisions = dossier.decide_heads(*running, request.criterion, request.tolerance, &|_| true);
         let accepted = dossier.assignment(&decisions)?;
         if accepted.replaced_heads() > 0 {
-            push("accepted heads".to_string(), *running, accepted);
+            push(format!("accepted heads, {}", running.name()), *running, accepted);
         }
     }
     let groups = dossier.decide_groups(deployed, request.criterion, request.tolerance, &|_| true);
