@@ -3,8 +3,9 @@
 use crate::assignment::Running;
 use crate::candidate::{Candidate, Frame};
 use crate::eviction::Eviction;
-use crate::head::{Head, Readers};
+use crate::head::Head;
 use crate::model::{ExactAttention, LayerAttention, LayerInput, Shape};
+use crate::readers::Readers;
 use crate::{Error, eviction, replacement};
 
 /// The outputs of every head of a group, a table of tokens × dimension for each.

@@ -40,20 +40,30 @@ impl Assignment {
     /// # Errors
     /// Another number of layers or heads than the model has.
     pub fn new(shape: &Shape, rows: Vec<Vec<Candidate>>) -> Result<Self, Error> {
+        let assignment = Assignment { rows };
+        assignment.check(shape)?;
+        Ok(assignment)
+    }
+
+    /// Refuses a model that this assignment is not for.
+    ///
+    /// # Errors
+    /// Another number of layers or heads than the model has.
+    pub fn check(&self, shape: &Shape) -> Result<(), Error> {
         let (layers, heads) = (shape.layers, shape.heads);
-        if rows.len() != layers {
+        if self.rows.len() != layers {
             return Err(Error::Request(format!(
                 "an assignment of {} layers does not fit a model of {layers}",
-                rows.len()
+                self.rows.len()
             )));
         }
-        if let Some((layer, row)) = rows.iter().enumerate().find(|(_, row)| row.len() != heads) {
-            return Err(Error::Request(format!(
+        match self.rows.iter().enumerate().find(|(_, row)| row.len() != heads) {
+            Some((layer, row)) => Err(Error::Request(format!(
                 "layer {layer} of the assignment has {} heads, the model has {heads}",
                 row.len()
-            )));
+            ))),
+            None => Ok(()),
         }
-        Ok(Assignment { rows })
     }
 
     /// The same candidate everywhere.

@@ -2,9 +2,9 @@
 
 use crate::Error;
 use crate::checkpoint::Dump;
-use crate::head::Readers;
 use crate::layer::LayerHeads;
 use crate::model::{ExactAttention, LayerAttention, LayerInput, Model, Shape};
+use crate::readers::{ReaderSums, Readers};
 use esscher_core::Monitor;
 use rayon::prelude::*;
 
@@ -18,6 +18,28 @@ impl Calibration {
     /// The readers of a layer's key-value heads; none if there is no such layer.
     pub fn layer(&self, layer: usize) -> &[Readers] {
         self.layers.get(layer).map_or(&[], Vec::as_slice)
+    }
+
+    /// Refuses a model that this calibration is not of.
+    ///
+    /// # Errors
+    /// Another number of layers, of key-value heads or of numbers per tilt.
+    pub fn check(&self, shape: &Shape) -> Result<(), Error> {
+        let expected = [shape.layers, shape.key_value_heads, shape.head_dimension];
+        let first = self.layers.first().and_then(|layer| layer.first());
+        let dimension = first.map_or(0, |readers| readers.pooled.mean.len());
+        let found = [self.layers.len(), self.layers.first().map_or(0, Vec::len), dimension];
+        if found == expected {
+            return Ok(());
+        }
+        let words = |[layers, groups, dimension]: [usize; 3]| {
+            format!("{layers} layers of {groups} key-value heads of dimension {dimension}")
+        };
+        Err(Error::Request(format!(
+            "the calibration is of another model: it has {}, the model {}",
+            words(found),
+            words(expected)
+        )))
     }
 }
 
@@ -46,7 +68,7 @@ pub fn calibrate(
 #[derive(Debug, Clone)]
 pub struct Observations {
     shape: Shape,
-    layers: Vec<Vec<Sums>>,
+    layers: Vec<Vec<ReaderSums>>,
 }
 
 impl Observations {
@@ -78,15 +100,16 @@ impl Observations {
                 return Err(Error::Request("the texts that calibrate are of different models".to_string()));
             }
             for (sums, other) in all.layers.iter_mut().flatten().zip(one.layers.iter().flatten()) {
-                sums.add(other);
+                sums.merge(other);
             }
         }
-        let of_layer = |groups: Vec<Sums>| groups.into_iter().map(Sums::readers).collect();
-        Ok(Calibration { layers: all.layers.into_iter().map(of_layer).collect() })
+        let of_layer = |groups: &Vec<ReaderSums>| groups.iter().map(ReaderSums::readers).collect();
+        Ok(Calibration { layers: all.layers.iter().map(of_layer).collect() })
     }
 
     fn none(shape: &Shape) -> Self {
-        let layer = vec![Sums::new(shape.head_dimension); shape.key_value_heads];
+        let readers = shape.heads / shape.key_value_heads.max(1);
+        let layer = vec![ReaderSums::new(shape.head_dimension, readers); shape.key_value_heads];
         Observations { shape: *shape, layers: vec![layer; shape.layers] }
     }
 
@@ -97,14 +120,7 @@ impl Observations {
         let layer = self.layers.get_mut(input.layer).ok_or_else(|| {
             Error::Request(format!("there are {count} layers, counted from 0: no layer {}", input.layer))
         })?;
-        layer.par_iter_mut().enumerate().for_each(|(group, sums)| {
-            for head in heads.group(group) {
-                head.tilts.chunks_exact(head.dimension).for_each(|tilt| sums.add_tilt(tilt));
-            }
-            if let Some(head) = heads.group(group).first() {
-                sums.value_norms.extend(head.values.chunks_exact(head.dimension).map(norm));
-            }
-        });
+        layer.par_iter_mut().enumerate().for_each(|(group, sums)| sums.add(&heads.group(group)));
         Ok(())
     }
 }
@@ -125,61 +141,4 @@ impl LayerAttention for Observer {
         self.exact.attend(input, output)?;
         self.observations.observe(input)
     }
-}
-
-/// Sums over the tilts of one group.
-#[derive(Debug, Clone)]
-struct Sums {
-    count: f64,
-    mean: Vec<f64>,
-    /// Σ θθᵀ, row-major.
-    products: Vec<f64>,
-    value_norms: Vec<f32>,
-}
-
-impl Sums {
-    fn new(dimension: usize) -> Self {
-        let products = vec![0.0; dimension * dimension];
-        Sums { count: 0.0, mean: vec![0.0; dimension], products, value_norms: Vec::new() }
-    }
-
-    fn add_tilt(&mut self, tilt: &[f32]) {
-        self.count += 1.0;
-        for (row, &entry) in tilt.iter().enumerate() {
-            let entry = f64::from(entry);
-            self.mean[row] += entry;
-            let products = &mut self.products[row * tilt.len()..(row + 1) * tilt.len()];
-            for (product, &other) in products.iter_mut().zip(tilt) {
-                *product += entry * f64::from(other);
-            }
-        }
-    }
-
-    fn add(&mut self, other: &Sums) {
-        self.count += other.count;
-        self.mean.iter_mut().zip(&other.mean).for_each(|(sum, entry)| *sum += entry);
-        self.products.iter_mut().zip(&other.products).for_each(|(sum, entry)| *sum += entry);
-        self.value_norms.extend(&other.value_norms);
-    }
-
-    fn readers(mut self) -> Readers {
-        let count = self.count.max(1.0);
-        let mean: Vec<f64> = self.mean.iter().map(|sum| sum / count).collect();
-        let dimension = mean.len();
-        let covariance = (0..dimension * dimension)
-            .map(|entry| {
-                (self.products[entry] / count - mean[entry / dimension] * mean[entry % dimension]) as f32
-            })
-            .collect();
-        self.value_norms.sort_by(f32::total_cmp);
-        Readers {
-            mean_tilt: mean.iter().map(|entry| *entry as f32).collect(),
-            tilt_covariance: covariance,
-            median_value_norm: self.value_norms.get(self.value_norms.len() / 2).copied().unwrap_or(0.0),
-        }
-    }
-}
-
-fn norm(vector: &[f32]) -> f32 {
-    vector.iter().map(|entry| entry * entry).sum::<f32>().sqrt()
 }

@@ -4,8 +4,9 @@ use crate::Error;
 use crate::assignment::Assignment;
 use crate::calibration::Calibration;
 use crate::candidate::{Candidate, Frame};
-use crate::head::{Order, Readers};
+use crate::head::Order;
 use crate::model::{ExactCache, LayerAttention, LayerInput, Shape};
+use crate::readers::Readers;
 use crate::replacement::StreamingCache;
 use rayon::prelude::*;
 
@@ -33,7 +34,8 @@ impl MixedCache {
     /// Empty caches. A key-value head whose whole cache one of its readers needs is read exactly by all of them.
     ///
     /// # Errors
-    /// An encoder, whose tokens see what comes later; eviction, which is compared on whole texts only.
+    /// An encoder, whose tokens see what comes later; eviction, which is compared on whole texts only; an assignment or a calibration
+    /// of another model.
     pub fn new(
         shape: &Shape,
         assignment: &Assignment,
@@ -45,6 +47,8 @@ impl MixedCache {
                 "an encoder reads whole texts: it has no cache to decode with".to_string(),
             ));
         }
+        calibration.check(shape)?;
+        assignment.check(shape)?;
         let readers = (shape.heads / shape.key_value_heads.max(1)).max(1);
         let layers = assignment
             .rows()
@@ -118,7 +122,7 @@ impl GroupCache {
                         .copied()
                         .collect();
                     let mut answered = vec![0.0; tilts.len()];
-                    state.cache.attend(input.keys, input.values, &tilts, own, &mut answered);
+                    state.cache.attend(input.keys, input.values, &tilts, own, &mut answered)?;
                     for (place, row) in answered.chunks_exact(dimension).enumerate() {
                         outputs[of_reader(place / own, place % own)].copy_from_slice(row);
                     }

@@ -7,10 +7,10 @@ use crate::calibration::Calibration;
 use crate::candidate::{Candidate, Frame};
 use crate::checkpoint::Dump;
 use crate::discrepancy::{self, Discrepancy, discrepancy};
-use crate::head::Readers;
 use crate::layer::LayerHeads;
 use crate::model::{ExactAttention, LayerAttention, LayerInput, Model, OutputProjection, Shape};
 use crate::portrait::{Portrait, measured_positions, portrait};
+use crate::readers::Readers;
 use esscher_core::Monitor;
 use esscher_core::numerics::Stream;
 use rayon::prelude::*;
@@ -50,6 +50,7 @@ pub fn examine(
     calibration: &Calibration,
     monitor: &dyn Monitor,
 ) -> Result<Option<Vec<Findings>>, Error> {
+    calibration.check(model.shape())?;
     let exact = ExactAttention::new(model.shape());
     let mut examiner = Examiner { model, questions, calibration, exact, findings: Vec::new() };
     let finished = model.forward(text, 0, &mut examiner, monitor)?;
@@ -68,6 +69,7 @@ pub fn examine_dump(
     calibration: &Calibration,
     monitor: &dyn Monitor,
 ) -> Result<Option<Vec<Findings>>, Error> {
+    calibration.check(&dump.shape)?;
     let mut exact = ExactAttention::new(&dump.shape);
     let mut findings = Vec::new();
     for (layer, input) in (0..dump.layers.len()).filter_map(|layer| Some((layer, dump.layer_input(layer)?))) {

@@ -40,14 +40,3 @@ impl Head<'_> {
         self.keys.is_empty()
     }
 }
-
-/// What calibration texts tell about the readers of a key-value head: all that a streaming cache may know in advance.
-#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
-pub struct Readers {
-    /// The mean tilt over calibration texts and over the query heads that share these keys.
-    pub mean_tilt: Vec<f32>,
-    /// E[(θ − mean)(θ − mean)ᵀ], row-major: the metric in which keys are compared.
-    pub tilt_covariance: Vec<f32>,
-    /// The median norm of the values: light values are judged by it.
-    pub median_value_norm: f32,
-}

@@ -2,8 +2,8 @@
 //!
 //! In reading order: [`checkpoint`] turns bytes into named tensors, [`vocabulary`] text into tokens; [`model`] runs them and lets
 //! anything compute the attention of its layers; [`head`] is what one head saw of one text; [`replacement`] answers a head's
-//! queries from a small measure, [`eviction`] from fewer tokens. A [`candidate`] is one of these; [`calibration`] is what they may
-//! know in advance, [`answer`] asks one of them.
+//! queries from a small measure, [`eviction`] from fewer tokens. A [`candidate`] is one of these; [`readers`] and the
+//! [`calibration`] of a model are what they may know in advance, [`answer`] asks one of them.
 //!
 //! Then the questions: [`portrait`] and [`discrepancy`] look at one head, [`examination`] at all heads on a text, [`dossier`] and
 //! [`verdict`] decide over texts, an [`assignment`] says who replaces whom; [`replaced`] runs the model so, [`likelihood`] and [`needle`]
@@ -29,6 +29,7 @@ pub mod likelihood;
 pub mod model;
 pub mod needle;
 pub mod portrait;
+pub mod readers;
 pub mod replaced;
 pub mod replacement;
 pub mod segment;

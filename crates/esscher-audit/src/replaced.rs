@@ -24,21 +24,26 @@ pub struct ReplacedAttention<'a> {
 
 impl<'a> ReplacedAttention<'a> {
     /// For a model of this shape.
+    ///
+    /// # Errors
+    /// An assignment or a calibration of another model.
     pub fn new(
         shape: &Shape,
         assignment: &'a Assignment,
         frame: &'a Frame,
         running: Running,
         calibration: &'a Calibration,
-    ) -> Self {
-        ReplacedAttention {
+    ) -> Result<Self, Error> {
+        assignment.check(shape)?;
+        calibration.check(shape)?;
+        Ok(ReplacedAttention {
             shape: *shape,
             assignment,
             frame,
             running,
             calibration,
             exact: ExactAttention::new(shape),
-        }
+        })
     }
 }
 

@@ -1,28 +1,31 @@
 //! A cache that forgets the tokens that matter least.
 
 use super::{Eviction, Policy};
-use crate::head::Readers;
-use crate::replacement::{Geometry, Tokens, add_rows_times, dot, rows_times_rows};
-use esscher_core::numerics::exponentials_f32;
+use crate::readers::Readers;
+use crate::replacement::{Tokens, add_rows_times, dot, rows_times_rows};
+use esscher_core::numerics::{exponentials_f32, log_sum_exp};
 
 /// Tokens that are still there, each with its worth.
 pub(crate) struct EvictingCache<'a> {
     eviction: &'a Eviction,
-    geometry: Geometry,
+    readers: &'a Readers,
     dimension: usize,
     tokens: Tokens,
     worth: Vec<f64>,
+    /// For expected attention: what each query head is expected to score the token, in logarithms.
+    expected: Vec<Vec<f64>>,
     seen: usize,
 }
 
 impl<'a> EvictingCache<'a> {
-    pub(crate) fn new(eviction: &'a Eviction, readers: &Readers, dimension: usize) -> Self {
+    pub(crate) fn new(eviction: &'a Eviction, readers: &'a Readers, dimension: usize) -> Self {
         EvictingCache {
             eviction,
-            geometry: Geometry::of_readers(readers, dimension),
+            readers,
             dimension,
             tokens: Tokens::default(),
             worth: Vec::new(),
+            expected: Vec::new(),
             seen: 0,
         }
     }
@@ -31,15 +34,35 @@ impl<'a> EvictingCache<'a> {
         self.tokens.push(self.seen, key, value);
         self.seen += 1;
         self.worth.push(match self.eviction.policy {
-            // In logarithms, since e^{θ·k} overflows; 0 values are worth −∞.
-            Policy::ExpectedAttention => {
-                self.geometry.log_expected_attention(key) + f64::from(dot(value, value)).sqrt().ln()
-            }
-            // Gathered by reading.
-            Policy::ObservedAttention => 0.0,
+            // Gathered by reading, or weighed against the others when it matters.
+            Policy::ObservedAttention | Policy::ExpectedAttention => 0.0,
             // The latest.
             Policy::SinkWindow | Policy::ClusterMeans => self.seen as f64,
         });
+        if self.eviction.policy == Policy::ExpectedAttention {
+            let of_head = self.readers.by_head().iter().map(|tilts| tilts.log_expected_score(key));
+            self.expected.push(of_head.collect());
+        }
+    }
+
+    /// The attention that every token is expected to receive among those that are there, sinks left out: a softmax for each query
+    /// head, their mean, times the norm of the value; in logarithms.
+    fn weigh_expected(&mut self) {
+        let (d, sinks) = (self.dimension, self.eviction.sinks);
+        let heads = self.readers.by_head().len();
+        let totals: Vec<f64> = (0..heads)
+            .map(|head| {
+                let rivals = self.expected.iter().zip(&self.tokens.positions);
+                let rivals = rivals.filter(|(_, position)| **position >= sinks);
+                log_sum_exp(&rivals.map(|(scores, _)| scores[head]).collect::<Vec<_>>())
+            })
+            .collect();
+        for ((worth, scores), value) in
+            self.worth.iter_mut().zip(&self.expected).zip(self.tokens.values.chunks_exact(d))
+        {
+            let shares: Vec<f64> = scores.iter().zip(&totals).map(|(score, total)| score - total).collect();
+            *worth = log_sum_exp(&shares) + f64::from(dot(value, value)).sqrt().ln();
+        }
     }
 
     /// Keeps sinks, recent tokens and the worthiest of the rest (the latest of equals).
@@ -58,19 +81,24 @@ impl<'a> EvictingCache<'a> {
         if rest.len() <= room {
             return;
         }
+        if self.eviction.policy == Policy::ExpectedAttention {
+            self.weigh_expected();
+        }
         rest.sort_by(|&x, &y| self.worth[y].total_cmp(&self.worth[x]).then(y.cmp(&x)));
         let mut gone = vec![false; self.tokens.len()];
         rest[room..].iter().for_each(|&index| gone[index] = true);
         let mut kept = Tokens::default();
-        let mut worth = Vec::new();
+        let (mut worth, mut expected) = (Vec::new(), Vec::new());
         for (index, (position, key, value)) in self.tokens.iter(d).enumerate() {
             if !gone[index] {
                 kept.push(position, key, value);
                 worth.push(self.worth[index]);
+                expected.extend(self.expected.get_mut(index).map(std::mem::take));
             }
         }
         self.tokens = kept;
         self.worth = worth;
+        self.expected = expected;
     }
 
     /// Softmax attention over the tokens that are there; observes what each receives. Queries of consecutive positions from

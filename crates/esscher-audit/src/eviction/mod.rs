@@ -9,7 +9,7 @@
 //! |---|---|---|
 //! | [`Policy::SinkWindow`] | StreamingLLM, key `xiao2023` | there positions are counted within the cache, here in the text |
 //! | [`Policy::ObservedAttention`] | H2O, key `zhang2023` (SnapKV, key `li2024`, asks only the last queries of a prompt) | there one token is evicted at each step, here 32 at each block; query heads that share keys add their attention |
-//! | [`Policy::ExpectedAttention`] | KVPress, key `devoto2025` | there the queries' mean and covariance are those of the prompt, rotated on average to the next 512 positions, and scores are averaged over the query heads; here they are the [`Readers`]', pooled over positions and query heads. There a prompt is cut once, here again and again, and half of what is kept may be recent (see [`Eviction::usual`]) |
+//! | [`Policy::ExpectedAttention`] | KVPress, key `devoto2025` | there the queries' mean and covariance are those of the prompt, rotated on average to the next 512 positions; here they are the [`Readers`]', over all positions. As there, each query head has its own, and their softmax weights are averaged. There a prompt is cut once, here again and again |
 //! | [`Policy::ClusterMeans`] | [`Middle::TiltedMeans`] | not an eviction: what would be evicted joins a mean |
 
 mod cache;
@@ -17,7 +17,8 @@ mod policy;
 
 pub use policy::{Eviction, Policy};
 
-use crate::head::{Head, Order, Readers};
+use crate::head::{Head, Order};
+use crate::readers::Readers;
 use crate::replacement::{BLOCK, streaming};
 use cache::EvictingCache;
 

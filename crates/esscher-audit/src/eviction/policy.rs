@@ -12,7 +12,8 @@ pub enum Policy {
     SinkWindow,
     /// The attention that a token has received so far, summed over queries.
     ObservedAttention,
-    /// The attention that readers are expected to pay, E e^{θ·k} for Gaussian tilts, times the norm of the value.
+    /// The attention that readers are expected to pay, E e^{θ·k} for Gaussian tilts of each query head, normalised and averaged over
+    /// them, times the norm of the value.
     ExpectedAttention,
     /// None is: all join tilted means of clusters.
     ClusterMeans,
@@ -66,24 +67,6 @@ pub struct Eviction {
 }
 
 impl Eviction {
-    /// A policy as it is usually run within a budget: four sinks, as StreamingLLM and KVPress have (H2O names none, but finds
-    /// them), and half of the rest for recent tokens, as in H2O. KVPress keeps none for being recent: move `recent` to
-    /// `chosen` for that.
-    ///
-    /// # Errors
-    /// [`Error::Request`] if the budget has no room for a block, the sinks and two more.
-    pub fn usual(policy: Policy, budget: usize) -> Result<Eviction, Error> {
-        let sinks = 4;
-        match budget.checked_sub(BLOCK + sinks) {
-            Some(rest @ 2..) => Ok(Eviction { policy, sinks, recent: rest / 2, chosen: rest - rest / 2 }),
-            _ => Err(Error::Request(format!(
-                "{policy} needs a budget of at least {} tokens ({BLOCK} for a block, {sinks} sinks and two more), but has \
-                 {budget}",
-                BLOCK + sinks + 2
-            ))),
-        }
-    }
-
     /// A policy beside the atoms and the window of replacements, with `chosen` tokens where they have a middle. The places that
     /// replacements have for light tokens are the policy's to fill, so that the budgets are equal.
     pub fn beside(policy: Policy, atoms: &Atoms, window: usize, chosen: usize) -> Eviction {

@@ -1,7 +1,8 @@
 //! Clusters of keys that readers cannot tell apart: weighted k-means in the metric of the tilts.
 
+use super::geometry::Geometry;
 use super::moments::{Moments, score};
-use super::{Geometry, Tokens, dot, rows_times_rows};
+use super::{Tokens, dot, rows_times_rows};
 use esscher_core::numerics::Stream;
 
 /// Rounds of assignment after the start.
@@ -101,6 +102,7 @@ fn start(places: &[f32], weights: &[f64], count: usize, dimension: usize) -> Vec
         .fold((0, 0.0), |best, (index, &weight)| if weight > best.1 { (index, weight) } else { best });
     let row = |index: usize| places.get(index * dimension..(index + 1) * dimension);
     let mut stream = Stream::new(SEED, 0, weights.len() as u32);
+    let count = count.min(weights.len());
     let mut centres = Vec::with_capacity(count * dimension);
     let mut distances = vec![f64::INFINITY; weights.len()];
     let mut next = row(heaviest.0);

@@ -1,7 +1,7 @@
 //! What readers make of keys: the base tilt, the directions in which tilts vary, the metric, expected attention.
 
-use super::{Atoms, Middle, Replacement, moments::Directions, rows_times_rows};
-use crate::head::Readers;
+use super::{Middle, Replacement, moments::Directions, rows_times_rows};
+use crate::readers::{Readers, Tilts};
 use esscher_core::Mat;
 use esscher_core::numerics::linalg::SymmetricEigen;
 
@@ -16,29 +16,20 @@ pub(crate) struct Geometry {
     rows: Option<Vec<f32>>,
     /// Rows √λᵢ vᵢ: |metric (k − k')| is what readers can distinguish.
     metric: Vec<f32>,
-    mean_tilt: Vec<f32>,
+    tilts: Tilts,
     /// Values shorter than this are light.
     pub(crate) light: f32,
 }
 
 impl Geometry {
-    /// For exact tokens only.
-    pub(crate) fn of_readers(readers: &Readers, dimension: usize) -> Self {
-        let atoms = Atoms { first: 0, light: 0.0, most_light: 0 };
-        Geometry::new(&Replacement { atoms, window: 0, top: 0, middle: Middle::Exact }, readers, dimension)
-    }
-
     /// Missing numbers of the readers count as zeros.
     pub(crate) fn new(replacement: &Replacement, readers: &Readers, dimension: usize) -> Self {
         let d = dimension;
-        let mut mean_tilt = readers.mean_tilt.clone();
-        mean_tilt.resize(d, 0.0);
+        let mut tilts = readers.pooled.clone();
+        tilts.mean.resize(d, 0.0);
         let entry = |i: usize, j: usize| -> f64 {
-            readers
-                .tilt_covariance
-                .get(i * d + j)
-                .filter(|entry| entry.is_finite())
-                .map_or(0.0, |&e| f64::from(e))
+            let entry = readers.pooled.covariance.get(i * d + j).filter(|entry| entry.is_finite());
+            entry.map_or(0.0, |&entry| f64::from(entry))
         };
         // Largest eigenvalue first. A matrix of finite entries has its decomposition; should it fail, every coordinate
         // counts alike.
@@ -71,14 +62,14 @@ impl Geometry {
         };
         let base = match replacement.middle {
             Middle::Gaussian | Middle::Mean => vec![0.0; d],
-            _ => mean_tilt.clone(),
+            _ => tilts.mean.clone(),
         };
         Geometry {
             base,
             rank,
             rows,
             metric,
-            mean_tilt,
+            tilts,
             light: replacement.atoms.light * readers.median_value_norm,
         }
     }
@@ -96,9 +87,8 @@ impl Geometry {
         places
     }
 
-    /// log E e^{θ·k} for Gaussian tilts: mean·k + k'Σk/2.
+    /// log E e^{θ·k} for Gaussian tilts of all readers.
     pub(crate) fn log_expected_attention(&self, key: &[f32]) -> f64 {
-        let variance: f64 = self.places(key).iter().map(|entry| f64::from(*entry).powi(2)).sum();
-        super::moments::score(&self.mean_tilt, key) + variance / 2.0
+        self.tilts.log_expected_score(key)
     }
 }

@@ -1,6 +1,5 @@
 //! Replacements: a head's context as a small measure of atoms, an exact window and a middle.
 
-mod calibration;
 mod clusters;
 mod geometry;
 mod moments;
@@ -12,7 +11,6 @@ mod tokens;
 pub use state::exact_bytes;
 pub use streaming::StreamingCache;
 
-pub(crate) use geometry::Geometry;
 pub(crate) use tokens::{Tokens, add_rows_times, dot, rows_times_rows};
 
 use crate::Error;

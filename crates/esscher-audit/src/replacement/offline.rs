@@ -7,7 +7,8 @@
 
 use super::streaming::StreamingCache;
 use super::{BLOCK, Replacement};
-use crate::head::{Head, Order, Readers};
+use crate::head::{Head, Order};
+use crate::readers::{ReaderSums, Readers};
 
 #[cfg(doc)]
 use super::streaming;
@@ -15,20 +16,33 @@ use super::streaming;
 /// The outputs of every query: tokens × dimension.
 pub fn outputs(replacement: &Replacement, head: &Head<'_>) -> Vec<f32> {
     let d = head.dimension;
-    run(replacement, head, &|tokens| {
-        let tilts = &head.tilts[..head.tilts.len().min(tokens * d)];
-        let values = &head.values[..head.values.len().min(tokens * d)];
-        Readers::of_head(&Head { tilts, values, ..*head })
+    let mut sums = ReaderSums::new(d, 1);
+    let mut told = 0;
+    run(replacement, head, &mut |tokens| {
+        let part = |table| rows(table, d, told, tokens);
+        sums.add(&[Head { tilts: part(head.tilts), values: part(head.values), ..*head }]);
+        told = tokens;
+        sums.readers()
     })
+}
+
+/// Rows of a table, as far as it has them.
+fn rows(table: &[f32], dimension: usize, from: usize, to: usize) -> &[f32] {
+    let end = table.len().min(to * dimension);
+    &table[(from * dimension).min(end)..end]
 }
 
 /// The same with the readers of somewhere else: what their fixed tilt costs, with all else offline.
 pub fn outputs_read_by(replacement: &Replacement, head: &Head<'_>, readers: &Readers) -> Vec<f32> {
-    run(replacement, head, &|_| readers.clone())
+    run(replacement, head, &mut |_| readers.clone())
 }
 
 /// Runs over a text with the readers that are known after so many tokens.
-fn run(replacement: &Replacement, head: &Head<'_>, readers_after: &dyn Fn(usize) -> Readers) -> Vec<f32> {
+fn run(
+    replacement: &Replacement,
+    head: &Head<'_>,
+    readers_after: &mut dyn FnMut(usize) -> Readers,
+) -> Vec<f32> {
     let mut result = vec![vec![0.0; head.keys.len()]];
     let known = if head.order == Order::Whole { head.len() } else { 0 };
     let mut cache = StreamingCache::offline(replacement, &readers_after(known), head.dimension);

@@ -9,22 +9,26 @@ use super::geometry::Geometry;
 use super::moments::Moments;
 use super::tokens::{add_rows_times, rows_times_rows};
 use super::{BLOCK, Middle, Replacement, Tokens};
-use crate::head::{Head, Order, Readers};
+use crate::Error;
+use crate::head::{Head, Order};
+use crate::readers::Readers;
 use esscher_core::numerics::exponentials_f32;
 
 /// The context of one key-value head, shared by the query heads that read it.
 ///
 /// ```
-/// use esscher_audit::head::Readers;
+/// use esscher_audit::readers::{Readers, Tilts};
 /// use esscher_audit::replacement::{Atoms, Middle, Replacement, StreamingCache};
 /// let atoms = Atoms { first: 1, light: 0.0, most_light: 0 };
 /// let replacement = Replacement { atoms, window: 64, top: 0, middle: Middle::TiltedGaussian };
-/// let readers = Readers { mean_tilt: vec![0.5, 0.0], tilt_covariance: vec![1.0, 0.0, 0.0, 1.0], median_value_norm: 1.0 };
+/// let pooled = Tilts { mean: vec![0.5, 0.0], covariance: vec![1.0, 0.0, 0.0, 1.0] };
+/// let readers = Readers { pooled, heads: Vec::new(), median_value_norm: 1.0 };
 /// let mut cache = StreamingCache::new(&replacement, &readers, 2);
-/// cache.absorb(&[1.0, 0.0], &[3.0, 4.0]);
+/// cache.absorb(&[1.0, 0.0], &[3.0, 4.0])?;
 /// let mut output = [0.0; 2];
-/// cache.read(&[0.7, 0.1], &mut output);
+/// cache.read(&[0.7, 0.1], &mut output)?;
 /// assert_eq!(output, [3.0, 4.0]);
+/// # Ok::<(), esscher_audit::Error>(())
 /// ```
 #[derive(Debug, Clone)]
 pub struct StreamingCache {
@@ -109,11 +113,24 @@ impl StreamingCache {
         }
     }
 
-    /// Takes in the next token. Rows of another length than the cache's are ignored.
-    pub fn absorb(&mut self, key: &[f32], value: &[f32]) {
-        if key.len() != self.dimension || value.len() != self.dimension || self.dimension == 0 {
-            return;
+    /// Takes in the next token.
+    ///
+    /// # Errors
+    /// A key or a value of another length than the cache's.
+    pub fn absorb(&mut self, key: &[f32], value: &[f32]) -> Result<(), Error> {
+        let d = self.dimension;
+        if key.len() != d || value.len() != d || d == 0 {
+            return Err(Error::Request(format!(
+                "a key and a value of {} and {} numbers do not fit a cache of dimension {d}",
+                key.len(),
+                value.len()
+            )));
         }
+        self.take_in(key, value);
+        Ok(())
+    }
+
+    fn take_in(&mut self, key: &[f32], value: &[f32]) {
         if self.seen.is_multiple_of(BLOCK) {
             self.let_leave(self.seen.saturating_sub(self.replacement.window));
         }
@@ -123,17 +140,26 @@ impl StreamingCache {
 
     /// The attention output for one or several tilts, over all that was absorbed; zeros if nothing was.
     ///
-    /// Nothing is written if the tilts are not rows of the cache's dimension, or the outputs not as many.
-    pub fn read(&self, tilts: &[f32], outputs: &mut [f32]) {
-        if self.dimension > 0 && tilts.len().is_multiple_of(self.dimension) && outputs.len() == tilts.len() {
-            self.read_block(tilts, None, outputs);
+    /// # Errors
+    /// Tilts that are not rows of the cache's dimension, or outputs that are not as many.
+    pub fn read(&self, tilts: &[f32], outputs: &mut [f32]) -> Result<(), Error> {
+        let d = self.dimension;
+        if d == 0 || !tilts.len().is_multiple_of(d) || outputs.len() != tilts.len() {
+            return Err(Error::Request(format!(
+                "tilts of {} numbers and outputs of {} are not equally many rows of dimension {d}",
+                tilts.len(),
+                outputs.len()
+            )));
         }
+        self.read_block(tilts, None, outputs);
+        Ok(())
     }
 
     /// Takes in several tokens and answers `readers` tilts of each, which see no later token: the same as token by token
     /// [`Self::absorb`] and [`Self::read`], faster. Tilts and outputs are tokens × readers × dimension.
     ///
-    /// Nothing happens if the sizes do not fit.
+    /// # Errors
+    /// Sizes that do not fit each other; then nothing has happened.
     pub fn attend(
         &mut self,
         keys: &[f32],
@@ -141,11 +167,18 @@ impl StreamingCache {
         tilts: &[f32],
         readers: usize,
         outputs: &mut [f32],
-    ) {
+    ) -> Result<(), Error> {
         let d = self.dimension;
         let fits = d > 0 && keys.len().is_multiple_of(d) && values.len() == keys.len();
         if !fits || keys.len().checked_mul(readers) != Some(tilts.len()) || outputs.len() != tilts.len() {
-            return;
+            return Err(Error::Request(format!(
+                "{} numbers of keys, {} of values, {} of tilts and {} of outputs are not tokens of dimension {d} with {readers} \
+                 tilts each",
+                keys.len(),
+                values.len(),
+                tilts.len(),
+                outputs.len()
+            )));
         }
         let tokens = keys.len() / d;
         let mut done = 0;
@@ -153,11 +186,12 @@ impl StreamingCache {
             let start = self.seen;
             let end = tokens.min(done + BLOCK - start % BLOCK);
             let rows = keys.chunks_exact(d).zip(values.chunks_exact(d));
-            rows.skip(done).take(end - done).for_each(|(key, value)| self.absorb(key, value));
+            rows.skip(done).take(end - done).for_each(|(key, value)| self.take_in(key, value));
             let asked = done * readers * d..end * readers * d;
             self.read_block(&tilts[asked.clone()], Some(Asked { start, readers }), &mut outputs[asked]);
             done = end;
         }
+        Ok(())
     }
 
     /// Tokens taken in so far.
@@ -416,7 +450,7 @@ impl StreamingCache {
         let mut asked = None;
         if first.order == Order::Causal {
             let rows = first.keys.chunks_exact(d).zip(first.values.chunks_exact(d));
-            rows.skip(start).take(end - start).for_each(|(key, value)| self.absorb(key, value));
+            rows.skip(start).take(end - start).for_each(|(key, value)| self.take_in(key, value));
             asked = Some(Asked { start, readers: 1 });
         }
         for (head, output) in heads.iter().zip(results) {

@@ -8,9 +8,9 @@ use esscher_audit::checkpoint::{Pairs, Weights};
 use esscher_audit::decoding::MixedCache;
 use esscher_audit::dossier::{Criterion, Dossier};
 use esscher_audit::examination::{Questions, examine};
-use esscher_audit::head::Readers;
 use esscher_audit::likelihood::{cosine_distance, embedding, log_loss};
 use esscher_audit::model::{ExactAttention, Model, Recorder};
+use esscher_audit::readers::Readers;
 use esscher_audit::replaced::ReplacedAttention;
 use esscher_audit::replacement::Atoms;
 use esscher_audit::weights::Storage;
@@ -52,7 +52,8 @@ fn an_exact_assignment_is_exact_attention_bit_for_bit() {
     let calibration = calibrated(&model);
     let assignment = Assignment::everywhere(model.shape(), Candidate::Exact);
     for running in Running::ALL {
-        let mut replaced = ReplacedAttention::new(model.shape(), &assignment, &FRAME, running, &calibration);
+        let mut replaced =
+            ReplacedAttention::new(model.shape(), &assignment, &FRAME, running, &calibration).unwrap();
         let found = model.forward(&text, 0, &mut replaced, &Unwatched).unwrap();
         assert_eq!(
             found,
@@ -71,7 +72,7 @@ fn a_cache_decodes_what_a_whole_text_gives_in_any_pieces() {
     rows[0][3] = Candidate::Exact;
     let assignment = Assignment::new(model.shape(), rows).unwrap();
     let mut replaced =
-        ReplacedAttention::new(model.shape(), &assignment, &FRAME, Running::Streaming, &calibration);
+        ReplacedAttention::new(model.shape(), &assignment, &FRAME, Running::Streaming, &calibration).unwrap();
     let expected = model.forward(&text, 0, &mut replaced, &Unwatched).unwrap().unwrap();
     for piece in [1, 7, 32, 131] {
         let mut cache = MixedCache::new(model.shape(), &assignment, &FRAME, &calibration).unwrap();
@@ -138,8 +139,8 @@ fn calibration_is_what_recorded_heads_give() {
                 .collect();
             let expected = Readers::from_heads(&heads).unwrap();
             let found = &calibration.layer(layer)[group];
-            assert!(difference(&found.mean_tilt, &expected.mean_tilt) < 1e-5);
-            assert!(difference(&found.tilt_covariance, &expected.tilt_covariance) < 1e-5);
+            assert!(difference(&found.pooled.mean, &expected.pooled.mean) < 1e-5);
+            assert!(difference(&found.pooled.covariance, &expected.pooled.covariance) < 1e-5);
             // The norm of one value, summed in another order.
             assert!((found.median_value_norm / expected.median_value_norm - 1.0).abs() < 1e-6);
         }
@@ -208,7 +209,8 @@ fn an_encoder_with_replaced_heads_has_a_near_embedding() {
     let distance = |name: &str| {
         let assignment = Assignment::everywhere(model.shape(), candidate(name));
         let mut replaced =
-            ReplacedAttention::new(model.shape(), &assignment, &frame, Running::Offline, &calibration);
+            ReplacedAttention::new(model.shape(), &assignment, &frame, Running::Offline, &calibration)
+                .unwrap();
         let found = embedding(&model, &text, &mut replaced, &Unwatched).unwrap().unwrap();
         cosine_distance(&found, &exact)
     };

@@ -21,9 +21,7 @@ pub use joint_summary::JointSummary;
 pub use log_sum_exp::{log_sum_exp, softmax};
 pub use sobol::ScrambledSobol;
 pub use stream::Stream;
-pub use vector::{
-    InstructionSet, MultiplyAdd, VectorLoops, exponentials_f32, exponentials_f64, vectorised,
-};
+pub use vector::{InstructionSet, MultiplyAdd, VectorLoops, exponentials_f32, exponentials_f64, vectorised};
 
 pub(crate) use quadratic_form::{FormNode, QuadraticForm};
 pub(crate) use vector::{Arithmetic, Kernel, Real, Register, exp};

@@ -54,11 +54,10 @@ impl PyStreamingCache {
         value.expect_shape(key.shape())?;
         let (d, keys, values, cache) = (self.dimension, key.entries(), value.entries(), &mut self.cache);
         threads::detached(py, || {
-            keys.chunks_exact(d)
-                .zip(values.chunks_exact(d))
-                .for_each(|(key, value)| cache.absorb(key, value));
-        });
-        Ok(())
+            let mut rows = keys.chunks_exact(d).zip(values.chunks_exact(d));
+            rows.try_for_each(|(key, value)| cache.absorb(key, value))
+        })
+        .or_raise()
     }
 
     /// The outputs for one query (d,) or several (queries, d), over all that was absorbed.
@@ -67,7 +66,7 @@ impl PyStreamingCache {
         self.check_rows(&query, "(d,) or (queries, d)")?;
         let tilts: Vec<f32> = query.entries().iter().map(|entry| entry * self.scale).collect();
         let mut outputs = vec![0.0; tilts.len()];
-        threads::detached(py, || self.cache.read(&tilts, &mut outputs));
+        threads::detached(py, || self.cache.read(&tilts, &mut outputs)).or_raise()?;
         if outputs.iter().any(|output| !output.is_finite()) {
             return Err(PyValueError::new_err(
                 "query: its scores are too large for single precision; check the scale",

@@ -3,7 +3,8 @@
 use crate::arrays::Singles;
 use crate::numbers;
 use esscher_audit::candidate::Frame;
-use esscher_audit::head::{Head, Order, Readers};
+use esscher_audit::head::{Head, Order};
+use esscher_audit::readers::{Readers, Tilts};
 use esscher_audit::replacement::Atoms;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -44,8 +45,8 @@ pub(super) fn readers((mean, covariance, norm): &PyReaders<'_>, dimension: usize
         )));
     }
     Ok(Readers {
-        mean_tilt: mean.entries().to_vec(),
-        tilt_covariance: covariance.entries().to_vec(),
+        pooled: Tilts { mean: mean.entries().to_vec(), covariance: covariance.entries().to_vec() },
+        heads: Vec::new(),
         median_value_norm: norm as f32,
     })
 }

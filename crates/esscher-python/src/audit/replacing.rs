@@ -8,7 +8,8 @@ use crate::threads;
 use esscher_audit::answer::answers;
 use esscher_audit::assignment::Running;
 use esscher_audit::candidate::Candidate;
-use esscher_audit::head::{Order, Readers};
+use esscher_audit::head::Order;
+use esscher_audit::readers::Readers;
 use numpy::{PyArray1, PyArrayDyn, PyArrayMethods};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -85,8 +86,8 @@ pub(crate) fn audit_calibrate<'py>(
     let heads = queries.heads(Order::Causal, values.entries(), values.entries());
     let found = threads::detached(py, || Readers::from_heads(&[heads])).or_raise()?;
     let d = queries.dimension;
-    let covariance = PyArray1::from_vec(py, found.tilt_covariance).reshape(vec![d, d])?;
-    Ok((PyArray1::from_vec(py, found.mean_tilt), covariance, found.median_value_norm))
+    let covariance = PyArray1::from_vec(py, found.pooled.covariance).reshape(vec![d, d])?;
+    Ok((PyArray1::from_vec(py, found.pooled.mean), covariance, found.median_value_norm))
 }
 
 /// What the state of a candidate takes at most, in tokens of 2d numbers.

@@ -344,7 +344,7 @@ impl Plan for ModelPlan {
             None => {
                 let number = prompt - self.texts.len();
                 let model = &self.subject.model;
-                let mut attention = self.attention(named, &calibration);
+                let mut attention = self.attention(named, &calibration)?;
                 retrieval(model, &self.haystacks[number], &mut *attention, monitor)?
                     .map(|share| (number, (quantity::RETRIEVAL, share)))
             }
@@ -372,9 +372,9 @@ impl ModelPlan {
         &'a self,
         named: &'a NamedAssignment,
         calibration: &'a Calibration,
-    ) -> Box<dyn LayerAttention + 'a> {
+    ) -> Result<Box<dyn LayerAttention + 'a>, Failure> {
         let (shape, assignment) = (self.shape(), &named.assignment);
-        Box::new(ReplacedAttention::new(shape, assignment, &self.frame, named.running, calibration))
+        Ok(Box::new(ReplacedAttention::new(shape, assignment, &self.frame, named.running, calibration)?))
     }
 
     /// The log loss of a decoder on a text, or how far the embedding of an encoder moves.
@@ -386,7 +386,7 @@ impl ModelPlan {
         monitor: &dyn Monitor,
     ) -> Result<Option<(&'static str, f64)>, Failure> {
         let model = &self.subject.model;
-        let mut attention = self.attention(named, calibration);
+        let mut attention = self.attention(named, calibration)?;
         match model.shape().order {
             Order::Causal => {
                 let found = log_loss(model, text, &mut *attention, monitor)?;
