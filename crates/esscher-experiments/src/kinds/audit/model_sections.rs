@@ -9,7 +9,7 @@ use esscher_audit::verdict::{Spread, spread};
 use esscher_report::{Axis, Block, Cell, DataTable, Figure, Mark, Point, Scale, Section, Series};
 
 impl Losses {
-    /// The mean over texts of an assignment's loss.
+    /// The mean over texts of an assignment's loss; nothing if it is not finite on some text.
     pub(crate) fn mean(&self, assignment: usize) -> Option<Spread> {
         spread(&self.texts[assignment])
     }
@@ -75,7 +75,7 @@ impl ModelPlan {
                     "{} segments of {} tokens of {}",
                     self.calibration_segments,
                     self.length,
-                    self.calibrating.in_words()
+                    self.calibrating.in_words(&self.subject)
                 ),
             ),
             (
@@ -84,7 +84,7 @@ impl ModelPlan {
                     "{} segments of {} tokens of {}{needles}",
                     self.texts.len(),
                     self.length,
-                    self.testing.in_words()
+                    self.testing.in_words(&self.subject)
                 ),
             ),
             ("kept exactly in replaced heads", frame_in_words(&self.frame)),
@@ -109,19 +109,20 @@ impl ModelPlan {
                     rounded(self.cache_share(named, self.length)),
                     rounded(self.cache_share(named, shape.context)),
                 ];
-                let difference = losses.paired_difference(number).filter(|_| number > 0);
-                let cell =
-                    |spread: Option<Spread>| spread.map_or(Cell::Missing, |spread| number_cell(&spread));
+                let difference = losses.paired_difference(number);
+                // Exact attention differs from itself by nothing: there is no number to show.
+                let against_exact =
+                    |spread: Option<Spread>| if number > 0 { number_cell(spread) } else { Cell::Missing };
                 match causal {
                     true => {
-                        row.push(cell(losses.mean(number).map(exponential)));
-                        row.push(cell(difference));
-                        row.push(cell(difference.map(exponential)));
+                        row.push(number_cell(losses.mean(number).map(exponential)));
+                        row.push(against_exact(difference));
+                        row.push(against_exact(difference.map(exponential)));
                     }
-                    false => row.push(cell(losses.mean(number).filter(|_| number > 0))),
+                    false => row.push(against_exact(losses.mean(number))),
                 }
                 if needles {
-                    row.push(cell(losses.retrieval(number)));
+                    row.push(number_cell(losses.retrieval(number)));
                 }
                 row
             })
@@ -166,7 +167,7 @@ impl ModelPlan {
 
     fn figure(&self, losses: &Losses) -> Figure {
         let causal = self.shape().order == Order::Causal;
-        let series = self
+        let series: Vec<Series> = self
             .assignments
             .iter()
             .enumerate()
@@ -176,18 +177,23 @@ impl ModelPlan {
                 let share = self.cache_share(named, self.length);
                 let error = spread.standard_error.unwrap_or(0.0);
                 Some(Series {
-                    name: format!("{}, {}", named.name, named.running.name()),
+                    name: named.in_words(),
                     mark: Mark::Dots,
                     colour: number - 1,
                     points: vec![Point::with_error(share, spread.mean, error)],
                 })
             })
             .collect();
+        let failed = self.assignments.len() - 1 - series.len();
+        let missing = match failed {
+            0 => String::new(),
+            _ => format!(" Not shown: {failed} whose loss is not finite on some text."),
+        };
         Figure {
             id: "loss-against-cache".to_string(),
             title: "Loss against the bytes of the cache".to_string(),
             caption: format!(
-                "At {} tokens; bars are one standard error over texts. Down and to the left is better.",
+                "At {} tokens; bars are one standard error over texts. Down and to the left is better.{missing}",
                 self.length
             ),
             x: Axis { label: "cache, share of exact attention's".to_string(), scale: Scale::Linear },
