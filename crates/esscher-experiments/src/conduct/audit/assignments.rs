@@ -69,8 +69,21 @@ pub(super) fn chosen(
     for running in runnings {
         let decisions = dossier.decide_heads(*running, request.criterion, request.tolerance, &|_| true);
         let accepted = dossier.assignment(&decisions)?;
-        if accepted.replaced_heads() > 0 {
-            push(format!("accepted heads, {}", running.name()), *running, accepted);
+        if accepted.replaced_heads() == 0 {
+            continue;
+        }
+        // Streaming heads have the controls of key-value heads below, which are what would be deployed.
+        let controls = match running {
+            Running::Offline => {
+                let random = shuffled(shape, &accepted, 1, &mut Stream::new(seed, CONTROLS, 0))?;
+                Some((with_middle_dropped(shape, &accepted)?, random))
+            }
+            Running::Streaming => None,
+        };
+        push(format!("accepted heads, {}", running.name()), *running, accepted);
+        if let Some((dropped, random)) = controls {
+            push("accepted heads, middle dropped, offline".to_string(), *running, dropped);
+            push("as many random heads, offline".to_string(), *running, random);
         }
     }
     let groups = dossier.decide_groups(deployed, request.criterion, request.tolerance, &|_| true);
