@@ -817,7 +817,8 @@ fn a_real_model_has_heads_that_may_be_replaced() {
     let flattering = "sampled from this model itself";
     assert!(found.advice.as_ref().unwrap().contains(flattering));
     let page = fs::read_to_string(&found.report).unwrap();
-    assert!(page.matches(flattering).count() >= 3, "summary, text of the heads, text of the test");
+    assert!(page.matches(flattering).count() >= 2, "summary and text of the test");
+    assert!(page.matches("stories sampled from stories15M itself").count() >= 3, "wherever a text is named");
     let verdicts: serde_json::Value = serde_json::from_slice(&fs::read(&found.verdicts).unwrap()).unwrap();
     assert!(verdicts["advice"].as_str().unwrap().contains(flattering));
     assert!(verdicts["text"]["what"].as_str().unwrap().contains("sampled from stories15M"));

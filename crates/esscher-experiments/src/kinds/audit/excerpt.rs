@@ -85,8 +85,8 @@ impl ChosenText {
         })
     }
 
-    /// In words, for an audit of this model.
-    pub(crate) fn in_words(&self, subject: &Subject) -> String {
+    /// In words.
+    pub(crate) fn in_words(&self) -> String {
         let digest: String = self.text.sha256.chars().take(16).collect();
         let part = match self.excerpt {
             Excerpt::Whole => "",
@@ -94,8 +94,7 @@ impl ChosenText {
             Excerpt::LastThird => "the last third of ",
         };
         let what = self.what().map_or(String::new(), |what| format!(", {what}"));
-        let caution = self.caution(subject).map_or(String::new(), |caution| format!(". **Note:** {caution}"));
-        format!("{part}`{}` (SHA-256 {digest}…){what}{caution}", self.text.name)
+        format!("{part}`{}` (SHA-256 {digest}…){what}", self.text.name)
     }
 }
 

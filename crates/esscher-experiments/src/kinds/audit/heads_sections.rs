@@ -77,7 +77,7 @@ impl HeadsPlan {
                     ),
                 ),
                 heads,
-                fact("text", run.text.in_words(&run.subject)),
+                fact("text", run.text.in_words()),
                 fact(
                     "segments",
                     format!(
@@ -304,7 +304,7 @@ impl HeadsPlan {
         let table = DataTable {
             id: "heads".to_string(),
             caption: format!(
-                "Every one of {} heads at {length} tokens, {}, tolerance {}: means over texts with standard errors. e^{{s²}} is the \
+                "Every one of {} heads at {length} tokens, {}, tolerance {}: means over texts with standard errors. $e^{{s^2}}$ is the \
                  length that the theory asks for; the sink is the token with the largest mean weight on the first text.",
                 shape.layers * shape.heads,
                 deployed.name(),

@@ -67,6 +67,7 @@ impl ModelPlan {
                  by blind guessing one in 10⁴, by copying any of the four one in four)"
             ),
         };
+        let caution = self.caution().map_or(String::new(), |caution| format!(". **Note:** {caution}"));
         [
             ("model", format!("`{}`, {}, SHA-256 {digest}…", self.subject.name, self.subject.format)),
             (
@@ -75,16 +76,16 @@ impl ModelPlan {
                     "{} segments of {} tokens of {}",
                     self.calibration_segments,
                     self.length,
-                    self.calibrating.in_words(&self.subject)
+                    self.calibrating.in_words()
                 ),
             ),
             (
                 "tested on",
                 format!(
-                    "{} segments of {} tokens of {}{needles}",
+                    "{} segments of {} tokens of {}{needles}{caution}",
                     self.texts.len(),
                     self.length,
-                    self.testing.in_words(&self.subject)
+                    self.testing.in_words()
                 ),
             ),
             ("kept exactly in replaced heads", frame_in_words(&self.frame)),
@@ -96,7 +97,13 @@ impl ModelPlan {
     fn table(&self, id: &str, title: &str, numbers: &[usize], losses: &Losses) -> DataTable {
         let shape = self.shape();
         let causal = shape.order == Order::Causal;
-        let needles = !self.haystacks.is_empty();
+        let needles = self.hides_needles();
+        let mut lengths = vec![self.length, shape.context];
+        lengths.dedup();
+        let at = match lengths.len() {
+            1 => format!("at {} tokens, which are the model's context", self.length),
+            _ => format!("at {} tokens and at the model's context of {}", self.length, shape.context),
+        };
         let rows = numbers
             .iter()
             .map(|&number| {
@@ -106,9 +113,8 @@ impl ModelPlan {
                     Cell::Text(if number == 0 { String::new() } else { named.running.name().to_string() }),
                     Cell::Integer(named.assignment.replaced_heads() as i64),
                     Cell::Integer(named.assignment.freed_groups(shape) as i64),
-                    rounded(self.cache_share(named, self.length)),
-                    rounded(self.cache_share(named, shape.context)),
                 ];
+                row.extend(lengths.iter().map(|length| rounded(self.cache_share(named, *length))));
                 let difference = losses.paired_difference(number);
                 // Exact attention differs from itself by nothing: there is no number to show.
                 let against_exact =
@@ -132,9 +138,8 @@ impl ModelPlan {
             "running".to_string(),
             "heads replaced".to_string(),
             "key-value heads freed".to_string(),
-            format!("cache at {}", self.length),
-            format!("cache at {}", shape.context),
         ];
+        columns.extend(lengths.iter().map(|length| format!("cache at {length}")));
         let measured: &[&str] = match causal {
             true => &["perplexity", "log-loss difference", "perplexity ratio"],
             false => &["embedding distance"],
@@ -155,10 +160,9 @@ impl ModelPlan {
         DataTable {
             id: id.to_string(),
             caption: format!(
-                "{title}; the key-value heads whose whole cache may go, the cache as a share of exact attention's at \
-                 {} tokens and at the model's context of {} ({BYTES_PER_NUMBER} bytes per number), and what the model makes of \
-                 held-out text. {what}",
-                self.length, shape.context
+                "{title}; the key-value heads whose whole cache may go, the cache as a share of exact attention's \
+                 {at} ({BYTES_PER_NUMBER} bytes per number), and what the model makes of \
+                 held-out text. {what}"
             ),
             columns,
             rows,
