@@ -9,8 +9,8 @@ use esscher_audit::model::{ExactAttention, LayerAttention, LayerInput, Model};
 use esscher_core::Unwatched;
 use esscher_experiments::conduct::{Audit, AuditRequest, Error, audit};
 use esscher_experiments::{Group, Planned, Settings, catalogue, kinds};
-use esscher_lab::{Experiment, Origin, Outcome, RunFolder, Share, Table, Unit, Watcher};
-use esscher_report::Block;
+use esscher_lab::{Column, Experiment, Origin, Outcome, Row, RunFolder, Share, Table, Unit, Value, Watcher};
+use esscher_report::{Block, Cell, DataTable, Figure, Section};
 use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -92,6 +92,187 @@ fn several_lengths_give_curves() {
     let figures =
         sections.iter().flat_map(|section| &section.blocks).filter(|block| matches!(block, Block::Figure(_)));
     assert_eq!(figures.count(), 2);
+    // How much of a text is replaced at all: of 96 tokens with a window of 16, 96 − 32 − 16 have left, 4 of them atoms for being first
+    // and at most 16 for being light.
+    let middle = table(&sections, "middle-against-length");
+    let shares: Vec<[f64; 3]> = middle.rows.iter().map(|row| [0, 1, 2].map(|at| number(&row[at]))).collect();
+    assert_eq!(shares, [[96.0, 0.292, 0.458], [192.0, 0.646, 0.729]]);
+    let caption = &table(&sections, "candidates").caption;
+    assert!(caption.contains("is 65 % to 73 % of what the last query sees"), "{caption}");
+}
+
+fn table<'a>(sections: &'a [Section], id: &str) -> &'a DataTable {
+    let tables = sections.iter().flat_map(|section| &section.blocks).filter_map(|block| match block {
+        Block::Table(table) => Some(table),
+        _ => None,
+    });
+    tables.clone().find(|table| table.id == id).unwrap_or_else(|| panic!("no table {id}"))
+}
+
+fn figure<'a>(sections: &'a [Section], id: &str) -> &'a Figure {
+    let blocks = sections.iter().flat_map(|section| &section.blocks);
+    let figures =
+        blocks.filter_map(|block| if let Block::Figure(figure) = block { Some(figure) } else { None });
+    figures.clone().find(|figure| figure.id == id).unwrap_or_else(|| panic!("no figure {id}"))
+}
+
+fn number(cell: &Cell) -> f64 {
+    match cell {
+        Cell::Integer(integer) => *integer as f64,
+        Cell::Number { value, .. } => *value,
+        other => panic!("no number: {other:?}"),
+    }
+}
+
+/// A result of an audit with some rows changed: to no number, or left out where `None` is said.
+fn changed(result: &Table, change: &dyn Fn(&Row<'_>) -> Option<bool>) -> Table {
+    let kind = |name: &str| match name {
+        "length" | "text" | "layer" | "head" => Column::Integer,
+        "value" => Column::Real,
+        _ => Column::Text,
+    };
+    let names = result.names();
+    let columns: Vec<(&str, Column)> = names.iter().map(|name| (*name, kind(name))).collect();
+    let mut made = Table::new(&columns);
+    for row in result.rows() {
+        let Some(missing) = change(&row) else { continue };
+        let values = columns.iter().map(|(name, kind)| match kind {
+            Column::Real if missing => Value::Missing,
+            Column::Real => row.optional_real(name).unwrap().map_or(Value::Missing, Value::Real),
+            Column::Integer => Value::Integer(row.integer(name).unwrap()),
+            Column::Text => row.text(name).map_or(Value::Missing, Value::from),
+        });
+        made.push(values.collect::<Vec<_>>()).unwrap();
+    }
+    assert_eq!(made.names(), names);
+    made
+}
+
+fn error_of(row: &Row<'_>, candidate: &str) -> bool {
+    row.text("candidate").is_ok_and(|found| found == candidate)
+        && row.text("quantity").unwrap() == "output-error"
+        && row.text("running").unwrap() == "streaming"
+}
+
+#[test]
+fn an_error_that_is_not_finite_is_seen_and_no_mean_of_the_others() {
+    let text = example("audit-heads").replace("lengths = [96]", "lengths = [96, 192]");
+    let planned = read(&text);
+    let result = run(&planned);
+    let is = |row: &Row<'_>, column: &str, number: i64| row.integer(column).unwrap() == number;
+    // The mean fails on one text of the longer ones: all heads, so that the median over heads does.
+    let broken =
+        changed(&result, &|row| Some(error_of(row, "mean") && is(row, "text", 1) && is(row, "length", 192)));
+    let sections = planned.sections(&broken).unwrap();
+    let candidates = table(&sections, "candidates");
+    for row in &candidates.rows {
+        let failed = row[..2] == [Cell::Text("`mean`".into()), Cell::Text("streaming".into())];
+        match failed {
+            true => assert_eq!(row[2], Cell::Text("not finite".into())),
+            false => assert!(number(&row[2]).is_finite()),
+        }
+        assert_eq!(row[5], Cell::Integer(if failed { 8 } else { 0 }), "heads that failed");
+    }
+    let points = |sections: &[Section]| -> Vec<(String, usize)> {
+        let series = &figure(sections, "error-against-length").series;
+        series.iter().map(|one| (one.name.clone(), one.points.len())).collect()
+    };
+    let expected = [("dropped", 2), ("mean", 1), ("tilted-gaussian", 2)];
+    assert_eq!(points(&sections), expected.map(|(name, count)| (name.to_string(), count)));
+    let best = |sections: &[Section]| -> Vec<String> {
+        let heads = table(sections, "heads");
+        heads
+            .rows
+            .iter()
+            .map(|row| if let Cell::Text(best) = &row[7] { best.clone() } else { panic!() })
+            .collect()
+    };
+    assert!(
+        best(&sections).iter().all(|best| best.ends_with("; not finite: `mean`")),
+        "{:?}",
+        best(&sections)
+    );
+
+    // One head only: the median over heads is a number, and the head is counted and named.
+    let broken = changed(&result, &|row| {
+        Some(
+            error_of(row, "tilted-gaussian")
+                && is(row, "text", 0)
+                && is(row, "layer", 1)
+                && is(row, "head", 2),
+        )
+    });
+    let sections = planned.sections(&broken).unwrap();
+    let candidates = table(&sections, "candidates");
+    let failed: Vec<f64> = candidates.rows.iter().map(|row| number(&row[5])).collect();
+    assert_eq!((failed.iter().sum::<f64>(), failed[5]), (1.0, 1.0));
+    assert!(candidates.rows.iter().all(|row| number(&row[2]).is_finite()));
+    let named: Vec<bool> = best(&sections).iter().map(|best| best.contains("not finite")).collect();
+    assert_eq!(named.iter().position(|named| *named), Some(6));
+    let map = sections.iter().flat_map(|section| &section.blocks).find_map(|block| match block {
+        Block::HeatMap(map) if map.id == "replacement-error" => Some(map),
+        _ => None,
+    });
+    assert_eq!(map.unwrap().cells[1][2], Some(f64::INFINITY), "a number, off the scale");
+
+    // A portrait.
+    let broken = changed(&result, &|row| {
+        Some(row.text("quantity").unwrap() == "score-variance" && is(row, "text", 2) && is(row, "head", 0))
+    });
+    let sections = planned.sections(&broken).unwrap();
+    let row = &table(&sections, "heads").rows[0];
+    assert_eq!(row[2..4], [(); 2].map(|()| Cell::Text("not finite".into())));
+
+    // What nobody told is no failure of a candidate but half a result.
+    let half = changed(&result, &|row| (!(error_of(row, "mean") && is(row, "text", 0))).then_some(false));
+    assert!(planned.sections(&half).unwrap_err().to_string().contains("not a whole result"));
+}
+
+#[test]
+fn a_mean_over_the_texts_that_have_a_residual_stream_is_refused() {
+    let text = format!("{}criterion = \"residual\"\n", example("audit-heads"));
+    let planned = read(&text);
+    let result = run(&planned);
+    planned.sections(&result).unwrap();
+    let some = changed(&result, &|row| {
+        let residual = row.text("quantity").unwrap() == "residual-error";
+        (!(residual && row.integer("text").unwrap() == 1)).then_some(false)
+    });
+    assert!(planned.sections(&some).unwrap_err().to_string().contains("not a whole result"));
+}
+
+#[test]
+fn a_loss_that_is_not_finite_is_seen() {
+    let planned = read(example("audit-model"));
+    let result = run(&planned);
+    let series = |sections: &[Section]| -> Vec<String> {
+        figure(sections, "loss-against-cache").series.iter().map(|one| one.name.clone()).collect()
+    };
+    let sections = planned.sections(&result).unwrap();
+    assert_eq!(series(&sections), ["all dropped, streaming", "first layer, offline"]);
+    let broken = changed(&result, &|row| {
+        Some(row.text("assignment").unwrap() == "all dropped" && row.integer("text").unwrap() == 2)
+    });
+    let sections = planned.sections(&broken).unwrap();
+    assert_eq!(series(&sections), ["first layer, offline"]);
+    let caption = &figure(&sections, "loss-against-cache").caption;
+    assert!(caption.contains("Not shown: 1 whose loss is not finite"), "{caption}");
+    let row = &table(&sections, "everywhere").rows[0];
+    assert_eq!(row[6..9], [(); 3].map(|()| Cell::Text("not finite".into())));
+    assert_eq!(
+        table(&sections, "assignments").rows[0][7],
+        Cell::Missing,
+        "exact attention is compared with nothing"
+    );
+    let half = changed(&result, &|row| (row.integer("text").unwrap() != 0).then_some(false));
+    assert!(planned.sections(&half).unwrap_err().to_string().contains("not a whole result"));
+}
+
+#[test]
+fn a_figure_names_once_how_an_assignment_runs() {
+    let planned = read(&example("audit-model").replace("first layer", "first layer, offline"));
+    let sections = planned.sections(&run(&planned)).unwrap();
+    assert_eq!(figure(&sections, "loss-against-cache").series[1].name, "first layer, offline");
 }
 
 #[test]
@@ -252,6 +433,18 @@ fn an_audit_leaves_a_report_verdicts_and_the_table_of_duo_attention() {
             .into_iter()
             .all(budgets)
     );
+    // Accepted query heads offline have their own controls, with as many heads.
+    assert!(found.heads_offline.accepted > 0);
+    for name in [
+        "accepted heads, offline",
+        "accepted heads, middle dropped, offline",
+        "as many random heads, offline",
+    ] {
+        let one =
+            found.assignments.iter().find(|one| one.name == name).unwrap_or_else(|| panic!("no {name}"));
+        assert_eq!((one.running, one.heads), ("offline", found.heads_offline.accepted), "{name}");
+    }
+    assert!(found.advice.is_none(), "{:?}", found.advice);
 
     let page = fs::read_to_string(&found.report).unwrap();
     let place = |text: &str| page.find(text).unwrap_or_else(|| panic!("no {text}"));
@@ -268,6 +461,8 @@ fn an_audit_leaves_a_report_verdicts_and_the_table_of_duo_attention() {
 
     let verdicts: serde_json::Value = serde_json::from_slice(&fs::read(&found.verdicts).unwrap()).unwrap();
     assert_eq!(verdicts["schema"], 1);
+    assert_eq!((&verdicts["text"]["name"], &verdicts["text"]["part"]), (&"bible".into(), &"whole".into()));
+    assert!(verdicts["text"]["what"].as_str().unwrap().contains("Genesis") && verdicts["advice"].is_null());
     assert_eq!(verdicts["key_value_heads"].as_array().unwrap().len(), 4);
     let heads = verdicts["heads"].as_array().unwrap();
     assert_eq!(heads.len(), 8);
@@ -276,6 +471,7 @@ fn an_audit_leaves_a_report_verdicts_and_the_table_of_duo_attention() {
         assert_eq!(head["errors"].as_array().unwrap().len(), 6, "three candidates, offline and streaming");
         for error in head["errors"].as_array().unwrap() {
             assert!(error["low"].as_f64().unwrap() <= error["mean"].as_f64().unwrap());
+            assert_eq!(error["texts_not_finite"], 0);
         }
         assert!(head["portrait"]["score_variance"].as_f64().unwrap() > 0.0);
         assert_eq!(head["portrait"]["sink_positions"].as_array().unwrap().len(), 3);
@@ -576,6 +772,11 @@ fn what_dumps_cannot_tell_is_refused() {
     let message = refused(&format!("{asked}criterion = \"residual\"\n"));
     assert!(message.contains("`criterion`") && message.contains("layer.1.residual"), "{message}");
     run(&read(&asked));
+    // One that lacks the stream among others that have it is no reason for a mean over the others.
+    let (_others, mut several) = dumped(3);
+    several.push(path.display().to_string());
+    let message = refused(&format!("{}criterion = \"residual\"\n", of_dumps(&several)));
+    assert!(message.contains("bare.safetensors"), "{message}");
 
     let out = tempfile::tempdir().unwrap();
     let request = AuditRequest { lengths: vec![64], ..audit_of(&paths, out.path()) };
@@ -612,8 +813,26 @@ fn a_real_model_has_heads_that_may_be_replaced() {
     let found = audited(&request, usize::MAX).unwrap().found.unwrap();
     println!("{found:#?}\n{:.1} s", began.elapsed().as_secs_f64());
     assert_eq!(found.heads.all(), 36);
+    // Given by its path it is stories15M all the same, whose own stories flatter it: the reader is told everywhere.
+    let flattering = "sampled from this model itself";
+    assert!(found.advice.as_ref().unwrap().contains(flattering));
+    let page = fs::read_to_string(&found.report).unwrap();
+    assert!(page.matches(flattering).count() >= 2, "summary and text of the test");
+    assert!(page.matches("stories sampled from stories15M itself").count() >= 3, "wherever a text is named");
+    let verdicts: serde_json::Value = serde_json::from_slice(&fs::read(&found.verdicts).unwrap()).unwrap();
+    assert!(verdicts["advice"].as_str().unwrap().contains(flattering));
+    assert!(verdicts["text"]["what"].as_str().unwrap().contains("sampled from stories15M"));
     let named = |name: &str| found.assignments.iter().find(|one| one.name == name).unwrap().difference;
     // Whatever the random heads are, keeping the refused ones exactly must beat dropping the middle of all.
     let (accepted, dropped) = (named("accepted key-value heads"), named("all heads dropped"));
     assert!(accepted.mean < dropped.mean, "{accepted:?} {dropped:?}");
+
+    // Tested on what others wrote it is not flattered, whatever calibrates.
+    let request = AuditRequest {
+        test: Some("bible".to_string()),
+        texts: Some(3),
+        candidates: vec!["dropped".to_string()],
+        ..request
+    };
+    assert_eq!(audited(&request, usize::MAX).unwrap().found.unwrap().advice, None);
 }

@@ -1,6 +1,7 @@
 //! The assignments that an audit of heads gives to the audit of the model: what was accepted, its controls, and equal budgets.
 
-use super::{AssignmentFound, AuditRequest, Estimated, quoted};
+use super::prepared::quoted;
+use super::{AssignmentFound, AuditRequest, Estimated};
 use crate::kinds::audit::heads::HeadsPlan;
 use crate::kinds::audit::model::{Losses, ModelPlan};
 use esscher_audit::Error;
@@ -20,7 +21,7 @@ pub(super) struct Chosen {
     assignment: Assignment,
 }
 
-/// Random controls: each repeats some of the accepted heads, and they differ.
+/// Random controls of key-value heads: each repeats some of the accepted heads, and they differ. Query heads offline get the next draw.
 const CONTROLS: u32 = 3;
 
 /// Token-equivalents beside the frame's, for comparisons at equal budgets: a sixteenth of the text, at most 64.
@@ -46,8 +47,8 @@ impl Chosen {
     }
 }
 
-/// Accepted heads and key-value heads, the accepted ones with nothing in the middle, as many random ones, the others, all heads, and
-/// all heads with equal budgets.
+/// Accepted heads and key-value heads, the accepted ones with nothing in the middle, as many random ones, the other key-value heads, all
+/// heads, and all heads with equal budgets.
 pub(super) fn chosen(
     request: &AuditRequest,
     plan: &HeadsPlan,
@@ -68,8 +69,21 @@ pub(super) fn chosen(
     for running in runnings {
         let decisions = dossier.decide_heads(*running, request.criterion, request.tolerance, &|_| true);
         let accepted = dossier.assignment(&decisions)?;
-        if accepted.replaced_heads() > 0 {
-            push(format!("accepted heads, {}", running.name()), *running, accepted);
+        if accepted.replaced_heads() == 0 {
+            continue;
+        }
+        // Streaming heads have the controls of key-value heads below, which are what would be deployed.
+        let controls = match running {
+            Running::Offline => {
+                let random = shuffled(shape, &accepted, 1, &mut Stream::new(seed, CONTROLS, 0))?;
+                Some((with_middle_dropped(shape, &accepted)?, random))
+            }
+            Running::Streaming => None,
+        };
+        push(format!("accepted heads, {}", running.name()), *running, accepted);
+        if let Some((dropped, random)) = controls {
+            push("accepted heads, middle dropped, offline".to_string(), *running, dropped);
+            push("as many random heads, offline".to_string(), *running, random);
         }
     }
     let groups = dossier.decide_groups(deployed, request.criterion, request.tolerance, &|_| true);
@@ -152,19 +166,17 @@ pub(super) fn found(plan: &ModelPlan, losses: &Losses) -> Vec<AssignmentFound> {
     plan.assignments()
         .iter()
         .enumerate()
-        .filter_map(|(number, named)| {
-            Some(AssignmentFound {
-                name: named.name.clone(),
-                running: named.running.name(),
-                heads: named.assignment.replaced_heads(),
-                key_value_heads: named.assignment.freed_groups(shape),
-                cache_share: plan.cache_share(named, plan.length()),
-                cache_share_at_context: plan.cache_share(named, shape.context),
-                cache_bytes_at_context: plan.cache_bytes(named, shape.context),
-                loss: losses.mean(number)?.into(),
-                difference: losses.paired_difference(number)?.into(),
-                retrieval: losses.retrieval(number).map(Estimated::from),
-            })
+        .map(|(number, named)| AssignmentFound {
+            name: named.name.clone(),
+            running: named.running.name(),
+            heads: named.assignment.replaced_heads(),
+            key_value_heads: named.assignment.freed_groups(shape),
+            cache_share: plan.cache_share(named, plan.length()),
+            cache_share_at_context: plan.cache_share(named, shape.context),
+            cache_bytes_at_context: plan.cache_bytes(named, shape.context),
+            loss: losses.mean(number).into(),
+            difference: losses.paired_difference(number).into(),
+            retrieval: plan.hides_needles().then(|| Estimated::from(losses.retrieval(number))),
         })
         .collect()
 }

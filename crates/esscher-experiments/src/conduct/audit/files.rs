@@ -13,7 +13,13 @@ use serde_json::{Value, json};
 /// Every head and every key-value head: verdict, cheapest accepted candidate, errors with their intervals, portrait.
 ///
 /// Numbers that are not finite are null.
-pub(super) fn verdicts(request: &AuditRequest, plan: &HeadsPlan, length: usize, dossier: &Dossier) -> String {
+pub(super) fn verdicts(
+    request: &AuditRequest,
+    plan: &HeadsPlan,
+    length: usize,
+    dossier: &Dossier,
+    advice: Option<&str>,
+) -> String {
     let shape = dossier.shape();
     let running = plan.deployed();
     let decide_heads = dossier.decide_heads(running, request.criterion, request.tolerance, &|_| true);
@@ -27,6 +33,9 @@ pub(super) fn verdicts(request: &AuditRequest, plan: &HeadsPlan, length: usize, 
                 .map(|(number, (candidate, running))| {
                     let spread = dossier.spread(layer, head, number, request.criterion);
                     let mut error = interval(spread.as_ref());
+                    let errors = dossier.errors(layer, head, number, request.criterion);
+                    error["texts_not_finite"] =
+                        json!(errors.iter().filter(|error| !error.is_finite()).count());
                     error["candidate"] = json!(candidate.to_string());
                     error["running"] = json!(running.name());
                     error
@@ -41,18 +50,26 @@ pub(super) fn verdicts(request: &AuditRequest, plan: &HeadsPlan, length: usize, 
     let groups: Vec<Value> =
         places(&decide_groups).map(|(layer, group, decision)| decided(layer, group, decision)).collect();
     let frame = &plan.questions().frame;
-    let (sha256, dumps) = match plan.evidence() {
-        Evidence::Run(run) => (json!(run.sha256()), Value::Null),
+    let (sha256, text, dumps) = match plan.evidence() {
+        Evidence::Run(run) => {
+            let chosen = run.text();
+            let text = json!({
+                "name": chosen.text.name, "part": chosen.excerpt.name(), "sha256": chosen.text.sha256, "what": chosen.what(),
+            });
+            (json!(run.sha256()), text, Value::Null)
+        }
         Evidence::Dumps(dumps) => {
             let file = |file: &DumpFile| json!({ "path": file.name, "sha256": file.sha256() });
-            (Value::Null, dumps.files().iter().map(file).collect())
+            (Value::Null, Value::Null, dumps.files().iter().map(file).collect())
         }
     };
     let all = json!({
         "schema": 1,
         "model": plan.evidence().name(),
         "sha256": sha256,
+        "text": text,
         "dumps": dumps,
+        "advice": advice,
         "layers": shape.layers,
         "heads_per_layer": shape.heads,
         "key_value_heads_per_layer": shape.key_value_heads,

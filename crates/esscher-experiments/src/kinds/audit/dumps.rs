@@ -177,7 +177,10 @@ impl Dumps {
         match self.files.len() {
             0 | 1 => "one, which calibrates its own readers".to_string(),
             2 => "two: the first calibrates the readers' tilts, the second is measured".to_string(),
-            count => format!("{count}: each is measured with readers that the others calibrate"),
+            count => format!(
+                "{count}: each is measured with readers that the others calibrate, so that the texts' errors share calibration and \
+                 are not quite independent"
+            ),
         }
     }
 

@@ -89,6 +89,14 @@ impl Evidence {
         }
     }
 
+    /// What to try if the texts can decide nothing.
+    pub(crate) fn advice(&self) -> Option<String> {
+        match self {
+            Evidence::Run(_) => None,
+            Evidence::Dumps(dumps) => dumps.advice(),
+        }
+    }
+
     /// Lengths of measured texts, the shortest first, and how many there are of each.
     pub(super) fn lengths(&self) -> Vec<(usize, usize)> {
         match self {
@@ -151,6 +159,11 @@ impl Run {
     /// Of the checkpoint's main file.
     pub(crate) fn sha256(&self) -> &str {
         &self.subject.sha256
+    }
+
+    /// What it is run on.
+    pub(crate) fn text(&self) -> &ChosenText {
+        &self.text
     }
 
     fn read(section: &mut Section, subject: Arc<Subject>) -> Result<Self, Mistake> {

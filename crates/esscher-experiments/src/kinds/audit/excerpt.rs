@@ -1,6 +1,8 @@
 //! An excerpt of a text: all of it, or disjoint parts of one, so that what calibrates is never what tests.
 
+use super::subject::Subject;
 use crate::reading::TextChoice;
+use esscher_audit::texts;
 use esscher_lab::specification::{Mistake, Section};
 
 /// Which part of a text.
@@ -48,6 +50,9 @@ impl Excerpt {
     }
 }
 
+/// The text of the audit that a model wrote, and that model.
+const SAMPLED: [&str; 2] = ["stories", "stories15M"];
+
 /// A text and which part of it is taken.
 #[derive(Debug, Clone)]
 pub(crate) struct ChosenText {
@@ -61,6 +66,25 @@ impl ChosenText {
         self.excerpt.of(&self.text.content)
     }
 
+    /// What the text is, if it comes with the audit.
+    pub(crate) fn what(&self) -> Option<&'static str> {
+        texts::TEXTS.iter().find(|text| *text.content == *self.text.content).map(|text| text.what)
+    }
+
+    /// What flatters this model on this text, if something does.
+    pub(crate) fn caution(&self, subject: &Subject) -> Option<String> {
+        let [text, model] = SAMPLED;
+        let sampled = texts::text(text).is_some_and(|sampled| *sampled.content == *self.text.content)
+            && subject.is(model);
+        sampled.then(|| {
+            format!(
+                "the text `{}` was sampled from this model itself, so that its perplexity there is flattering: test on text that \
+                 others wrote as well",
+                self.text.name
+            )
+        })
+    }
+
     /// In words.
     pub(crate) fn in_words(&self) -> String {
         let digest: String = self.text.sha256.chars().take(16).collect();
@@ -69,7 +93,8 @@ impl ChosenText {
             Excerpt::FirstTwoThirds => "the first two thirds of ",
             Excerpt::LastThird => "the last third of ",
         };
-        format!("{part}`{}` (SHA-256 {digest}…)", self.text.name)
+        let what = self.what().map_or(String::new(), |what| format!(", {what}"));
+        format!("{part}`{}` (SHA-256 {digest}…){what}", self.text.name)
     }
 }
 

@@ -135,20 +135,19 @@ impl HeadsPlan {
     pub(crate) fn dossiers(&self, result: &Table) -> Result<Vec<(usize, Dossier)>, Failure> {
         columns::check(result, &COLUMNS)?;
         let shape = self.evidence.shape();
+        // What no row has told stays not a number.
+        let untold = f64::NAN;
         let blank = Findings {
             layer: 0,
             head: 0,
             portrait: Portrait {
-                score_variance: 0.0,
-                effective_tokens: 0.0,
-                half_token_noise: 0.0,
-                first_token_weight: 0.0,
-                sink: Sink { position: 0, weight: 0.0 },
+                score_variance: untold,
+                effective_tokens: untold,
+                half_token_noise: untold,
+                first_token_weight: untold,
+                sink: Sink { position: 0, weight: untold },
             },
-            errors: vec![
-                Discrepancy { relative: f64::INFINITY, residual: None };
-                self.questions.candidates.len()
-            ],
+            errors: vec![Discrepancy { relative: untold, residual: None }; self.questions.candidates.len()],
         };
         let heads = shape.layers * shape.heads;
         let nobody: Vec<Findings> = (0..heads)
@@ -192,6 +191,9 @@ impl HeadsPlan {
                 _ => return Err(foreign()),
             }
         }
+        if found.iter().flatten().flatten().any(|one| self.lacks(one)) {
+            return Err("the table is not a whole result of this audit".into());
+        }
         measured
             .iter()
             .zip(found)
@@ -199,6 +201,23 @@ impl HeadsPlan {
                 Ok((*length, Dossier::new(shape, self.questions.candidates.clone(), texts)?))
             })
             .collect()
+    }
+
+    /// Whether something is untold that the verdict or the report needs: a mean over fewer texts would pass for one over all.
+    fn lacks(&self, found: &Findings) -> bool {
+        let portrait = &found.portrait;
+        let told = [
+            portrait.score_variance,
+            portrait.effective_tokens,
+            portrait.half_token_noise,
+            portrait.first_token_weight,
+            portrait.sink.weight,
+        ];
+        told.iter().any(|value| value.is_nan())
+            || found.errors.iter().any(|error| match self.criterion {
+                Criterion::Output => error.relative.is_nan(),
+                Criterion::Residual => error.residual.is_none(),
+            })
     }
 
     /// How a head would be deployed: in constant memory, unless every token sees all.
@@ -286,7 +305,7 @@ impl HeadsPlan {
         let mut table = Table::new(&COLUMNS);
         for found in findings {
             let mut push = |quantity: &str, asked: Option<&(Candidate, Running)>, value: f64| {
-                // What is not finite was not measured.
+                // Tables hold finite numbers only: what is missing is read as infinite.
                 let value = if value.is_finite() { Value::Real(value) } else { Value::Missing };
                 table.push([
                     (length as i64).into(),

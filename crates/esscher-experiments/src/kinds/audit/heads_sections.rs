@@ -1,5 +1,6 @@
-//! The audit of heads in words, tables, heat maps and figures.
+//! The audit of heads in words, tables and heat maps; what replaces them has its own file.
 
+use super::counts::Counts;
 use super::evidence::Evidence;
 use super::frame_in_words;
 use super::heads::HeadsPlan;
@@ -9,8 +10,8 @@ use esscher_audit::assignment::Running;
 use esscher_audit::candidate::Candidate;
 use esscher_audit::dossier::{Criterion, Dossier};
 use esscher_audit::portrait::Portrait;
-use esscher_audit::verdict::{CONFIDENCE, Decision, Spread, Verdict, spread};
-use esscher_report::{Axis, Block, Cell, DataTable, Figure, HeatMap, Mark, Point, Scale, Section, Series};
+use esscher_audit::verdict::{CONFIDENCE, Spread, spread};
+use esscher_report::{Block, Cell, DataTable, HeatMap, Scale, Section};
 
 /// The tolerances that every report tells.
 const TOLERANCES: [f64; 3] = [0.02, 0.05, 0.10];
@@ -18,12 +19,6 @@ const TOLERANCES: [f64; 3] = [0.02, 0.05, 0.10];
 /// Every candidate that was asked may be accepted.
 pub(super) fn any(_: &Candidate) -> bool {
     true
-}
-
-/// Accepted, uncertain, refused.
-pub(crate) fn counts(decisions: &[Vec<Decision>]) -> [usize; 3] {
-    [Verdict::Accepted, Verdict::Uncertain, Verdict::Refused]
-        .map(|verdict| decisions.iter().flatten().filter(|decision| decision.verdict == verdict).count())
 }
 
 impl HeadsPlan {
@@ -142,13 +137,16 @@ impl HeadsPlan {
         let mut rows = Vec::new();
         for tolerance in tolerances {
             for running in self.runnings() {
-                let heads = counts(&dossier.decide_heads(running, self.criterion, tolerance, &any));
-                let groups = counts(&dossier.decide_groups(running, self.criterion, tolerance, &any));
+                let heads = Counts::of(&dossier.decide_heads(running, self.criterion, tolerance, &any));
+                let groups = Counts::of(&dossier.decide_groups(running, self.criterion, tolerance, &any));
                 let mut row = vec![
                     Cell::Number { value: tolerance, error: None },
                     Cell::Text(running.name().to_string()),
                 ];
-                row.extend(heads.iter().chain(&groups).map(|count| Cell::Integer(*count as i64)));
+                for counts in [heads, groups] {
+                    let counts = [counts.accepted, counts.uncertain, counts.refused];
+                    row.extend(counts.map(|count| Cell::Integer(count as i64)));
+                }
                 rows.push(row);
             }
         }
@@ -188,7 +186,7 @@ impl HeadsPlan {
                    title: &str,
                    caption: String,
                    label: &str,
-                   cell: &dyn Fn(usize, usize) -> Option<f64>| HeatMap {
+                   cell: &dyn Fn(usize, usize) -> Option<Spread>| HeatMap {
             id: id.to_string(),
             title: title.to_string(),
             caption,
@@ -196,9 +194,11 @@ impl HeadsPlan {
             y: "layer".to_string(),
             columns: numbers(shape.heads),
             rows: numbers(shape.layers),
+            // What is not finite is a number off the scale, which the map tells from what was not measured.
             cells: (0..shape.layers)
                 .map(|layer| {
-                    (0..shape.heads).map(|head| cell(layer, head).filter(|value| value.is_finite())).collect()
+                    let mean = |head| cell(layer, head).map_or(f64::INFINITY, |spread| spread.mean);
+                    (0..shape.heads).map(|head| Some(mean(head))).collect()
                 })
                 .collect(),
             colour_label: label.to_string(),
@@ -209,14 +209,12 @@ impl HeadsPlan {
             move |layer: usize, head: usize| {
                 let values: Vec<f64> =
                     dossier.findings(layer, head).map(|found| pick(&found.portrait)).collect();
-                spread(&values).map(|spread| spread.mean)
+                spread(&values)
             }
         };
         let mut maps = Vec::new();
         if let Some((number, name)) = self.shown_candidate() {
-            let error = |layer: usize, head: usize| {
-                dossier.spread(layer, head, number, self.criterion).map(|spread| spread.mean)
-            };
+            let error = |layer: usize, head: usize| dossier.spread(layer, head, number, self.criterion);
             let caption = format!(
                 "{name} at {length} tokens, mean over texts; dots mark heads at or below the tolerance of {} (a verdict also asks \
                  for the uncertainty over texts).",
@@ -267,125 +265,6 @@ impl HeadsPlan {
         tilted.or(named.last()).map(|(number, _, words)| (*number, words.clone()))
     }
 
-    /// The median over heads of a candidate's error, with its uncertainty over texts.
-    fn median_error(&self, dossier: &Dossier, number: usize) -> Option<Spread> {
-        let shape = dossier.shape();
-        let by_head: Vec<Vec<f64>> = (0..shape.layers)
-            .flat_map(|layer| (0..shape.heads).map(move |head| (layer, head)))
-            .map(|(layer, head)| dossier.errors(layer, head, number, self.criterion))
-            .collect();
-        let texts = by_head.iter().map(Vec::len).min()?;
-        let medians: Vec<f64> = (0..texts)
-            .filter_map(|text| median(by_head.iter().map(|errors| errors[text]).collect()))
-            .filter(|median| median.is_finite())
-            .collect();
-        spread(&medians)
-    }
-
-    fn candidates_section(&self, dossiers: &[(usize, Dossier)]) -> Section {
-        let Some((length, longest)) = dossiers.last() else {
-            return Section::default();
-        };
-        let dimension = longest.shape().head_dimension;
-        let accepted = |dossier: &Dossier, candidate: Candidate, running: Running| {
-            counts(&dossier.decide_heads(running, self.criterion, self.tolerance, &|one| *one == candidate))
-                [0]
-        };
-        let asked = self.questions.candidates.iter().enumerate();
-        let rows = asked
-            .clone()
-            .map(|(number, &(candidate, running))| {
-                vec![
-                    Cell::Text(format!("`{candidate}`")),
-                    Cell::Text(running.name().to_string()),
-                    self.median_error(longest, number).map_or(Cell::Missing, |spread| number_cell(&spread)),
-                    Cell::Integer(accepted(longest, candidate, running) as i64),
-                    rounded(candidate.middle_tokens(dimension)),
-                ]
-            })
-            .collect();
-        let table = DataTable {
-            id: "candidates".to_string(),
-            caption: format!(
-                "Every candidate on every head at {length} tokens: the median error over heads with its standard error over texts, \
-                 the heads that it alone is accepted for at tolerance {}, and its state beside the {} tokens at most that all keep, \
-                 in tokens.",
-                self.tolerance,
-                self.questions.frame.tokens()
-            ),
-            columns: ["candidate", "running", "median error", "heads accepted", "state, tokens"]
-                .map(String::from)
-                .to_vec(),
-            rows,
-        };
-        let mut blocks = vec![Block::Table(table)];
-        if dossiers.len() > 1 {
-            let heads = (longest.shape().layers * longest.shape().heads).max(1) as f64;
-            let deployed = self.deployed();
-            let line = |point: &dyn Fn(usize, Candidate, f64, &Dossier) -> Option<Point>| -> Vec<Series> {
-                asked
-                    .clone()
-                    .filter(|(_, (_, running))| *running == deployed)
-                    .enumerate()
-                    .map(|(colour, (number, (candidate, _)))| Series {
-                        name: candidate.to_string(),
-                        mark: Mark::Line,
-                        colour,
-                        points: dossiers
-                            .iter()
-                            .filter_map(|(length, dossier)| {
-                                point(number, *candidate, *length as f64, dossier)
-                            })
-                            .collect(),
-                    })
-                    .collect()
-            };
-            let errors = line(&|number, _, length, dossier| {
-                let spread = self.median_error(dossier, number)?;
-                Some(Point::with_error(length, spread.mean, spread.standard_error.unwrap_or(0.0)))
-            });
-            let shares = line(&|_, candidate, length, dossier| {
-                Some(Point::new(length, accepted(dossier, candidate, deployed) as f64 / heads))
-            });
-            let figure =
-                |id: &str, title: &str, caption: &str, label: &str, scale: Scale, series: Vec<Series>| {
-                    Block::Figure(Figure {
-                        id: id.to_string(),
-                        title: title.to_string(),
-                        caption: caption.to_string(),
-                        x: Axis { label: "tokens of a text".to_string(), scale: Scale::Logarithmic },
-                        y: Axis { label: label.to_string(), scale },
-                        series,
-                    })
-                };
-            blocks.push(figure(
-                "error-against-length",
-                "Error against length",
-                &format!("Median over heads, {}; bands are one standard error over texts.", deployed.name()),
-                "median relative error",
-                Scale::Logarithmic,
-                errors,
-            ));
-            blocks.push(figure(
-                "accepted-against-length",
-                "Accepted heads against length",
-                &format!(
-                    "The share of query heads that each candidate alone is accepted for, {}.",
-                    deployed.name()
-                ),
-                "share of heads",
-                Scale::Linear,
-                shares,
-            ));
-        }
-        Section {
-            id: "candidates".to_string(),
-            title: "What replaces them".to_string(),
-            verdict: None,
-            blocks,
-        }
-    }
-
     fn every_head_section(&self, length: usize, dossier: &Dossier) -> Section {
         let shape = dossier.shape();
         let deployed = self.deployed();
@@ -398,13 +277,19 @@ impl HeadsPlan {
                 let of = |pick: fn(&Portrait) -> f64| {
                     spread(&portraits.iter().map(|portrait| pick(portrait)).collect::<Vec<_>>())
                 };
-                let cell = |pick| of(pick).map_or(Cell::Missing, |spread| number_cell(&spread));
+                let cell = |pick| number_cell(of(pick));
                 let asked = of(|portrait| portrait.score_variance).map(|spread| spread.mean.exp());
+                let asked = match asked {
+                    Some(length) if length.is_finite() => rounded(length),
+                    // The largest number of double precision.
+                    Some(_) => Cell::Text("above 10³⁰⁸".to_string()),
+                    None => Cell::Text(NOT_FINITE.to_string()),
+                };
                 rows.push(vec![
                     Cell::Integer(layer as i64),
                     Cell::Integer(head as i64),
                     cell(|portrait| portrait.score_variance),
-                    asked.filter(|length| length.is_finite()).map_or(Cell::Missing, rounded),
+                    asked,
                     cell(|portrait| portrait.effective_tokens),
                     cell(|portrait| portrait.half_token_noise),
                     Cell::Text(self.sink_in_words(length, &portraits)),
@@ -419,7 +304,7 @@ impl HeadsPlan {
         let table = DataTable {
             id: "heads".to_string(),
             caption: format!(
-                "Every one of {} heads at {length} tokens, {}, tolerance {}: means over texts with standard errors. e^{{s²}} is the \
+                "Every one of {} heads at {length} tokens, {}, tolerance {}: means over texts with standard errors. $e^{{s^2}}$ is the \
                  length that the theory asks for; the sink is the token with the largest mean weight on the first text.",
                 shape.layers * shape.heads,
                 deployed.name(),
@@ -462,42 +347,41 @@ impl HeadsPlan {
         format!("{}{token} {}", sink.position, figures(sink.weight))
     }
 
-    /// The three candidates of least error as they would be deployed.
+    /// The three candidates of least error as they would be deployed, and those whose error is not finite on some text.
     fn best_in_words(&self, dossier: &Dossier, layer: usize, head: usize) -> String {
         let deployed = self.deployed();
-        let mut best: Vec<(Spread, Candidate)> = self
-            .questions
-            .candidates
-            .iter()
-            .enumerate()
-            .filter(|(_, (_, running))| *running == deployed)
-            .filter_map(|(number, (candidate, _))| {
-                Some((dossier.spread(layer, head, number, self.criterion)?, *candidate))
-            })
-            .filter(|(spread, _)| spread.mean.is_finite())
-            .collect();
+        let (mut best, mut failed): (Vec<(Spread, Candidate)>, Vec<String>) = (Vec::new(), Vec::new());
+        for (number, (candidate, running)) in self.questions.candidates.iter().enumerate() {
+            if *running != deployed {
+                continue;
+            }
+            match dossier.spread(layer, head, number, self.criterion).filter(|spread| spread.mean.is_finite())
+            {
+                Some(spread) => best.push((spread, *candidate)),
+                None => failed.push(format!("`{candidate}`")),
+            }
+        }
         best.sort_by(|(one, _), (other, _)| one.mean.total_cmp(&other.mean));
         let words = best.iter().take(3).map(|(spread, candidate)| {
             let error = spread.standard_error.map_or(String::new(), |error| format!(" ± {}", figures(error)));
             format!("`{candidate}` {}{error}", figures(spread.mean))
         });
-        words.collect::<Vec<_>>().join(", ")
+        let mut words = words.collect::<Vec<_>>().join(", ");
+        if !failed.is_empty() {
+            let separator = if words.is_empty() { "" } else { "; " };
+            words.push_str(&format!("{separator}{NOT_FINITE}: {}", failed.join(", ")));
+        }
+        words
     }
 }
 
-/// A mean with its standard error, for a table.
-pub(super) fn number_cell(spread: &Spread) -> Cell {
-    if !spread.mean.is_finite() {
-        return Cell::Missing;
+/// A mean over texts with its standard error, for a table. There is none where something is not finite: the reader is told.
+pub(super) fn number_cell(spread: Option<Spread>) -> Cell {
+    match spread.filter(|spread| spread.mean.is_finite()) {
+        Some(spread) => Cell::Number { value: spread.mean, error: spread.standard_error },
+        None => Cell::Text(NOT_FINITE.to_string()),
     }
-    Cell::Number { value: spread.mean, error: spread.standard_error }
 }
 
-fn median(mut values: Vec<f64>) -> Option<f64> {
-    if values.is_empty() {
-        return None;
-    }
-    values.sort_by(f64::total_cmp);
-    let middle = values.len() / 2;
-    Some(if values.len() % 2 == 1 { values[middle] } else { (values[middle - 1] + values[middle]) / 2.0 })
-}
+/// What stands for a number that a table cannot show.
+const NOT_FINITE: &str = "not finite";

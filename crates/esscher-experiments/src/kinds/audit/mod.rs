@@ -1,6 +1,8 @@
 //! The audit's kinds: what is measured of the heads of a checkpoint, and of a checkpoint whose heads are replaced.
 
 mod calibrated;
+mod candidates_section;
+pub(crate) mod counts;
 pub(crate) mod dumps;
 pub(crate) mod evidence;
 mod excerpt;
@@ -47,6 +49,17 @@ fn frame_in_words(frame: &Frame) -> String {
     )
 }
 
+/// How many of the tokens that the last query of a text sees are the middle, at least and at most: how many light ones are kept is the
+/// head's affair.
+fn middle_at_the_end(frame: &Frame, order: Order, length: usize) -> (usize, usize) {
+    let left = match order {
+        Order::Causal => (length.saturating_sub(1) / BLOCK * BLOCK).saturating_sub(frame.window),
+        Order::Whole => length,
+    };
+    let most = left.saturating_sub(frame.atoms.first);
+    (most.saturating_sub(frame.atoms.most_light), most)
+}
+
 /// Refuses texts that the model does not take.
 fn check_context(
     section: &mut Section,
@@ -91,3 +104,33 @@ fn check_instruction_set(section: &mut Section, asked: InstructionSet) -> Result
 
 /// No text is shorter.
 const SHORTEST: u64 = 2;
+
+#[cfg(test)]
+mod tests {
+    use super::middle_at_the_end;
+    use esscher_audit::candidate::Frame;
+    use esscher_audit::head::{Order, Readers};
+    use esscher_audit::replacement::{Middle, StreamingCache};
+
+    #[test]
+    fn the_middle_is_what_a_cache_no_longer_holds() {
+        let frame = Frame::default();
+        let replacement = frame.replacement(0, Middle::Dropped);
+        // Without scores the output is a mean: of n kept tokens, of which the last alone has the value 1, it is 1/n.
+        let dropped = |length: usize, median_value_norm: f32| {
+            let readers = Readers { mean_tilt: vec![0.0], tilt_covariance: vec![0.0], median_value_norm };
+            let mut cache = StreamingCache::new(&replacement, &readers, 1);
+            (0..length).for_each(|token| cache.absorb(&[0.0], &[f32::from(u8::from(token + 1 == length))]));
+            let mut output = [0.0];
+            cache.read(&[0.0], &mut output);
+            length - (1.0 / output[0]).round() as usize
+        };
+        for length in [96, 128, 129, 200, 256, 1000] {
+            // Values of norm 0 are light unless nothing is.
+            let expected = (dropped(length, 1.0), dropped(length, 0.0));
+            assert_eq!(middle_at_the_end(&frame, Order::Causal, length), expected, "{length}");
+        }
+        assert_eq!(middle_at_the_end(&frame, Order::Causal, 128), (12, 28));
+        assert_eq!(middle_at_the_end(&frame, Order::Whole, 128), (108, 124));
+    }
+}

@@ -100,9 +100,17 @@ pub(crate) struct NamedAssignment {
     pub(crate) assignment: Assignment,
 }
 
+impl NamedAssignment {
+    /// Its name and how it runs, once if the name says so.
+    pub(super) fn in_words(&self) -> String {
+        let (name, running) = (&self.name, self.running.name());
+        if name.ends_with(running) { name.clone() } else { format!("{name}, {running}") }
+    }
+}
+
 /// What was found on every text, one list per assignment; the first is exact attention.
 pub(crate) struct Losses {
-    /// Log losses, or distances of embeddings where every token sees all.
+    /// Log losses, or distances of embeddings where every token sees all; infinite where they are not finite.
     pub(crate) texts: Vec<Vec<f64>>,
     /// Shares of codes found.
     pub(crate) needles: Vec<Vec<f64>>,
@@ -207,6 +215,16 @@ impl ModelPlan {
         assignment.assignment.cache_bytes(shape, &self.frame, assignment.running, tokens, BYTES_PER_NUMBER)
     }
 
+    /// Whether codes are hidden and asked for.
+    pub(crate) fn hides_needles(&self) -> bool {
+        !self.haystacks.is_empty()
+    }
+
+    /// What flatters the model on the text that tests it, if something does.
+    pub(crate) fn caution(&self) -> Option<String> {
+        self.testing.caution(&self.subject)
+    }
+
     pub(crate) fn length(&self) -> usize {
         self.length
     }
@@ -237,7 +255,8 @@ impl ModelPlan {
                 quantity::LOG_LOSS | quantity::EMBEDDING_DISTANCE => &mut losses.texts,
                 _ => return Err(foreign()),
             };
-            *of[number].get_mut(text).ok_or_else(foreign)? = row.real("value")?;
+            *of[number].get_mut(text).ok_or_else(foreign)? =
+                row.optional_real("value")?.unwrap_or(f64::INFINITY);
         }
         if losses.texts.iter().chain(&losses.needles).flatten().any(|value| value.is_nan()) {
             return Err("the table is not a whole result of this audit".into());
@@ -356,7 +375,8 @@ impl Plan for ModelPlan {
             named.running.name().into(),
             (text as i64).into(),
             quantity.into(),
-            value.into(),
+            // Tables hold finite numbers only: what is missing is read as infinite.
+            if value.is_finite() { value.into() } else { Value::Missing },
         ];
         table.push(row)?;
         Ok(Some(table))

@@ -9,7 +9,7 @@ use esscher_audit::verdict::{Spread, spread};
 use esscher_report::{Axis, Block, Cell, DataTable, Figure, Mark, Point, Scale, Section, Series};
 
 impl Losses {
-    /// The mean over texts of an assignment's loss.
+    /// The mean over texts of an assignment's loss; nothing if it is not finite on some text.
     pub(crate) fn mean(&self, assignment: usize) -> Option<Spread> {
         spread(&self.texts[assignment])
     }
@@ -67,6 +67,7 @@ impl ModelPlan {
                  by blind guessing one in 10⁴, by copying any of the four one in four)"
             ),
         };
+        let caution = self.caution().map_or(String::new(), |caution| format!(". **Note:** {caution}"));
         [
             ("model", format!("`{}`, {}, SHA-256 {digest}…", self.subject.name, self.subject.format)),
             (
@@ -81,7 +82,7 @@ impl ModelPlan {
             (
                 "tested on",
                 format!(
-                    "{} segments of {} tokens of {}{needles}",
+                    "{} segments of {} tokens of {}{needles}{caution}",
                     self.texts.len(),
                     self.length,
                     self.testing.in_words()
@@ -96,7 +97,13 @@ impl ModelPlan {
     fn table(&self, id: &str, title: &str, numbers: &[usize], losses: &Losses) -> DataTable {
         let shape = self.shape();
         let causal = shape.order == Order::Causal;
-        let needles = !self.haystacks.is_empty();
+        let needles = self.hides_needles();
+        let mut lengths = vec![self.length, shape.context];
+        lengths.dedup();
+        let at = match lengths.len() {
+            1 => format!("at {} tokens, which are the model's context", self.length),
+            _ => format!("at {} tokens and at the model's context of {}", self.length, shape.context),
+        };
         let rows = numbers
             .iter()
             .map(|&number| {
@@ -106,22 +113,22 @@ impl ModelPlan {
                     Cell::Text(if number == 0 { String::new() } else { named.running.name().to_string() }),
                     Cell::Integer(named.assignment.replaced_heads() as i64),
                     Cell::Integer(named.assignment.freed_groups(shape) as i64),
-                    rounded(self.cache_share(named, self.length)),
-                    rounded(self.cache_share(named, shape.context)),
                 ];
-                let difference = losses.paired_difference(number).filter(|_| number > 0);
-                let cell =
-                    |spread: Option<Spread>| spread.map_or(Cell::Missing, |spread| number_cell(&spread));
+                row.extend(lengths.iter().map(|length| rounded(self.cache_share(named, *length))));
+                let difference = losses.paired_difference(number);
+                // Exact attention differs from itself by nothing: there is no number to show.
+                let against_exact =
+                    |spread: Option<Spread>| if number > 0 { number_cell(spread) } else { Cell::Missing };
                 match causal {
                     true => {
-                        row.push(cell(losses.mean(number).map(exponential)));
-                        row.push(cell(difference));
-                        row.push(cell(difference.map(exponential)));
+                        row.push(number_cell(losses.mean(number).map(exponential)));
+                        row.push(against_exact(difference));
+                        row.push(against_exact(difference.map(exponential)));
                     }
-                    false => row.push(cell(losses.mean(number).filter(|_| number > 0))),
+                    false => row.push(against_exact(losses.mean(number))),
                 }
                 if needles {
-                    row.push(cell(losses.retrieval(number)));
+                    row.push(number_cell(losses.retrieval(number)));
                 }
                 row
             })
@@ -131,9 +138,8 @@ impl ModelPlan {
             "running".to_string(),
             "heads replaced".to_string(),
             "key-value heads freed".to_string(),
-            format!("cache at {}", self.length),
-            format!("cache at {}", shape.context),
         ];
+        columns.extend(lengths.iter().map(|length| format!("cache at {length}")));
         let measured: &[&str] = match causal {
             true => &["perplexity", "log-loss difference", "perplexity ratio"],
             false => &["embedding distance"],
@@ -154,10 +160,9 @@ impl ModelPlan {
         DataTable {
             id: id.to_string(),
             caption: format!(
-                "{title}; the key-value heads whose whole cache may go, the cache as a share of exact attention's at \
-                 {} tokens and at the model's context of {} ({BYTES_PER_NUMBER} bytes per number), and what the model makes of \
-                 held-out text. {what}",
-                self.length, shape.context
+                "{title}; the key-value heads whose whole cache may go, the cache as a share of exact attention's \
+                 {at} ({BYTES_PER_NUMBER} bytes per number), and what the model makes of \
+                 held-out text. {what}"
             ),
             columns,
             rows,
@@ -166,7 +171,7 @@ impl ModelPlan {
 
     fn figure(&self, losses: &Losses) -> Figure {
         let causal = self.shape().order == Order::Causal;
-        let series = self
+        let series: Vec<Series> = self
             .assignments
             .iter()
             .enumerate()
@@ -176,18 +181,23 @@ impl ModelPlan {
                 let share = self.cache_share(named, self.length);
                 let error = spread.standard_error.unwrap_or(0.0);
                 Some(Series {
-                    name: format!("{}, {}", named.name, named.running.name()),
+                    name: named.in_words(),
                     mark: Mark::Dots,
                     colour: number - 1,
                     points: vec![Point::with_error(share, spread.mean, error)],
                 })
             })
             .collect();
+        let failed = self.assignments.len() - 1 - series.len();
+        let missing = match failed {
+            0 => String::new(),
+            _ => format!(" Not shown: {failed} whose loss is not finite on some text."),
+        };
         Figure {
             id: "loss-against-cache".to_string(),
             title: "Loss against the bytes of the cache".to_string(),
             caption: format!(
-                "At {} tokens; bars are one standard error over texts. Down and to the left is better.",
+                "At {} tokens; bars are one standard error over texts. Down and to the left is better.{missing}",
                 self.length
             ),
             x: Axis { label: "cache, share of exact attention's".to_string(), scale: Scale::Linear },

@@ -1,7 +1,7 @@
 //! The subject of an audit: a checkpoint that is loaded once per process and shared by all plans that ask for it.
 
 use crate::conduct::Error;
-use crate::models::ModelStore;
+use crate::models::{MODELS, ModelStore, Part};
 use crate::reading::{self, ModelChoice};
 use esscher_audit::checkpoint::{Checkpoint, Source};
 use esscher_audit::model::Model;
@@ -77,6 +77,12 @@ impl Subject {
         });
         loaded.push((choice.clone(), Arc::downgrade(&subject)));
         Ok(subject)
+    }
+
+    /// Whether it is the model of this name, however it was given.
+    pub(crate) fn is(&self, name: &str) -> bool {
+        let named = MODELS.iter().find(|model| model.is_called(name));
+        named.and_then(|model| model.sha256(Part::Checkpoint)) == Some(self.sha256.as_str())
     }
 
     /// The tokens of a text, nothing put around them.
