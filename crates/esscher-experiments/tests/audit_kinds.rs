@@ -426,7 +426,7 @@ fn an_audit_leaves_a_report_verdicts_and_the_table_of_duo_attention() {
     assert_eq!((found.sizes, found.heads.all(), found.key_value_heads.all()), ([2, 4, 2], 8, 4));
     assert_eq!(found.assignments[0].name, "exact attention");
     assert_eq!(found.assignments[0].difference.mean, 0.0);
-    assert!(found.assignments.len() > 6, "controls and equal budgets");
+    assert!(found.assignments.len() > 6, "controls and equal bytes");
     let budgets = |name: &str| found.assignments.iter().any(|one| one.name.contains(name));
     assert!(
         ["sink-window/", "observed-attention/", "expected-attention/", "tilted-means/", "reduced-gaussian/"]
@@ -444,8 +444,6 @@ fn an_audit_leaves_a_report_verdicts_and_the_table_of_duo_attention() {
             found.assignments.iter().find(|one| one.name == name).unwrap_or_else(|| panic!("no {name}"));
         assert_eq!((one.running, one.heads), ("offline", found.heads_offline.accepted), "{name}");
     }
-    assert!(found.advice.is_none(), "{:?}", found.advice);
-
     let page = fs::read_to_string(&found.report).unwrap();
     let place = |text: &str| page.find(text).unwrap_or_else(|| panic!("no {text}"));
     assert!(place("What can be saved") < place("Which heads may be replaced"));
@@ -462,7 +460,13 @@ fn an_audit_leaves_a_report_verdicts_and_the_table_of_duo_attention() {
     let verdicts: serde_json::Value = serde_json::from_slice(&fs::read(&found.verdicts).unwrap()).unwrap();
     assert_eq!(verdicts["schema"], 1);
     assert_eq!((&verdicts["text"]["name"], &verdicts["text"]["part"]), (&"bible".into(), &"whole".into()));
-    assert!(verdicts["text"]["what"].as_str().unwrap().contains("Genesis") && verdicts["advice"].is_null());
+    assert!(verdicts["text"]["what"].as_str().unwrap().contains("Genesis"));
+    for text in ["text", "test"] {
+        assert_eq!(verdicts[text]["sha256"].as_str().unwrap().len(), 64);
+    }
+    assert_eq!(verdicts["test"]["name"], "jargon");
+    assert_eq!((&verdicts["seed"], &verdicts["esscher"]), (&0.into(), &env!("CARGO_PKG_VERSION").into()));
+    assert_eq!(verdicts["advice"].as_str(), found.advice.as_deref());
     assert_eq!(verdicts["key_value_heads"].as_array().unwrap().len(), 4);
     let heads = verdicts["heads"].as_array().unwrap();
     assert_eq!(heads.len(), 8);
@@ -485,6 +489,125 @@ fn an_audit_leaves_a_report_verdicts_and_the_table_of_duo_attention() {
     };
     let expected: Vec<bool> = heads.chunks(2).map(|readers| readers.iter().all(accepts)).collect();
     assert_eq!(rows.iter().flatten().map(|number| *number < 0.5).collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn at_equal_bytes_no_measure_takes_more_than_eviction() {
+    let out = tempfile::tempdir().unwrap();
+    let found = audited(&tiny(out.path()), usize::MAX).unwrap().found.unwrap();
+    let equal: Vec<_> =
+        found.assignments.iter().filter(|one| one.name.starts_with("equal bytes: ")).collect();
+    let eviction = equal.iter().find(|one| one.name.contains("expected-attention/")).unwrap();
+    let (exact, most) = eviction.cache_bytes;
+    assert!(most < exact, "something is evicted");
+    for one in &equal {
+        println!("{}: {} of {most} bytes", one.name, one.cache_bytes.1);
+        assert!(one.cache_bytes.1 <= most, "{} {:?}", one.name, one.cache_bytes);
+        assert_eq!(one.cache_share, one.cache_bytes.1 / exact);
+    }
+    // The largest that do: another mean would be too many. Keys and values of dimension 16, a log-mass, four bytes each.
+    let means = equal.iter().find(|one| one.name.starts_with("equal bytes: tilted-means/")).unwrap();
+    let key_value_heads = 4.0;
+    assert!(means.cache_bytes.1 + key_value_heads * 4.0 * 33.0 > most, "{} {most}", means.cache_bytes.1);
+}
+
+#[test]
+fn the_table_of_duo_attention_is_about_dropped_whatever_the_candidates_are() {
+    let table = |candidates: &[&str]| {
+        let out = tempfile::tempdir().unwrap();
+        let candidates = candidates.iter().map(|name| (*name).to_string()).collect();
+        let request = AuditRequest { heads_only: true, candidates, ..tiny(out.path()) };
+        let found = audited(&request, usize::MAX).unwrap().found.unwrap();
+        fs::read_to_string(found.full_attention_heads).unwrap()
+    };
+    let with = table(&["dropped", "mean"]);
+    assert_eq!(table(&["mean"]), with);
+    assert!(with.split_whitespace().any(|number| number != "1.0000"), "{with}");
+}
+
+#[test]
+fn what_makes_no_sense_is_told_before_anything_is_fetched_or_run() {
+    let out = tempfile::tempdir().unwrap();
+    let refusal = |request: &AuditRequest| {
+        let told = std::sync::Mutex::new(Vec::new());
+        let run = |_: &str, _: &Planned, _: &RunFolder| -> Result<Outcome, Error> { panic!("it is run") };
+        let refused = audit(request, run, |what| told.lock().unwrap().push(what.to_string()));
+        let error = refused.err().unwrap_or_else(|| panic!("accepted"));
+        assert!(error.is_request());
+        (error.to_string(), told.into_inner().unwrap())
+    };
+    // Nobody has this package, so that fetching it would be another error.
+    for text in ["text", "test"] {
+        let mut request = AuditRequest { out: out.path().to_path_buf(), ..AuditRequest::of("stories15M") };
+        let misspelt = Some("bibel".to_string());
+        if text == "text" {
+            request.text = misspelt
+        } else {
+            request.test = misspelt
+        }
+        assert_eq!(refusal(&request), ("there is no text `bibel`".to_string(), Vec::new()));
+    }
+    let short = out.path().join("short.txt");
+    fs::write(&short, "In the beginning. ".repeat(20)).unwrap();
+    let request = AuditRequest { test: Some(short.display().to_string()), ..tiny(out.path()) };
+    let (message, _) = refusal(&request);
+    assert!(message.contains("`test`") && message.contains("longer text"), "{message}");
+    let (message, _) = refusal(&AuditRequest { tolerance: f64::NAN, ..tiny(out.path()) });
+    assert_eq!(message, "the tolerance is a relative error from 0.000001 to 10, found NaN");
+    let (message, _) = refusal(&AuditRequest { lengths: vec![160, 96], ..tiny(out.path()) });
+    assert_eq!(message, "of 96 tokens too few would be replaced to measure: ask for at least 128");
+    let candidates = vec!["meen".to_string()];
+    assert!(refusal(&AuditRequest { candidates, ..tiny(out.path()) }).0.contains("meen"));
+    assert!(fs::read_dir(out.path()).unwrap().count() == 1, "no folder is made for it");
+}
+
+#[test]
+fn a_text_that_does_not_tell_accepted_heads_from_random_ones_is_named() {
+    let out = tempfile::tempdir().unwrap();
+    let request = AuditRequest { tolerance: 0.1, ..tiny(out.path()) };
+    let found = audited(&request, usize::MAX).unwrap().found.unwrap();
+    let accepted = found.key_value_heads.accepted;
+    assert!(0 < accepted && accepted < 4, "{accepted}");
+    let loss = |name: &str| {
+        let one = found.assignments.iter().find(|one| one.name == name);
+        one.unwrap_or_else(|| panic!("no {name}")).difference.mean
+    };
+    let draws: f64 =
+        (1..=3).map(|draw| loss(&format!("as many random key-value heads, draw {draw}"))).sum::<f64>() / 3.0;
+    let more = draws - loss("accepted key-value heads");
+    // Random weights predict nothing, with whatever heads.
+    let advice = found.advice.unwrap();
+    assert!(
+        advice.starts_with(&format!(
+            "this text does not tell accepted key-value heads from random ones (whose loss differs from theirs by {more:+.4} ± "
+        )),
+        "{advice}"
+    );
+    let page = fs::read_to_string(&found.report).unwrap();
+    assert!(page.contains("does not tell accepted key-value heads from random ones"));
+}
+
+#[test]
+fn bytes_are_shown_against_the_length() {
+    let planned = read(example("audit-model"));
+    let sections = planned.sections(&run(&planned)).unwrap();
+    let figure = figure(&sections, "bytes-against-length");
+    let names: Vec<&str> = figure.series.iter().map(|one| one.name.as_str()).collect();
+    assert_eq!(names, ["exact attention", "all dropped, streaming", "first layer, offline"]);
+    let ends: Vec<[f64; 4]> = figure
+        .series
+        .iter()
+        .map(|one| {
+            let (first, last) = (one.points.first().unwrap(), one.points.last().unwrap());
+            [first.x, first.y, last.x, last.y]
+        })
+        .collect();
+    // Keys and values, two bytes, dimension 16, two layers of two key-value heads.
+    let megabytes = |tokens: f64| 2.0 * 2.0 * 16.0 * 4.0 * tokens / 1e6;
+    assert_eq!(ends[0], [128.0, megabytes(128.0), 256.0, megabytes(256.0)]);
+    // Four first tokens, 16 light ones and a window of 16 to 48.
+    assert_eq!(ends[1], [128.0, megabytes(68.0), 256.0, megabytes(68.0)]);
+    assert!(ends[2][3] > ends[1][3] && ends[2][3] < ends[0][3], "{ends:?}");
 }
 
 #[test]
@@ -822,10 +945,38 @@ fn a_real_model_has_heads_that_may_be_replaced() {
     let verdicts: serde_json::Value = serde_json::from_slice(&fs::read(&found.verdicts).unwrap()).unwrap();
     assert!(verdicts["advice"].as_str().unwrap().contains(flattering));
     assert!(verdicts["text"]["what"].as_str().unwrap().contains("sampled from stories15M"));
-    let named = |name: &str| found.assignments.iter().find(|one| one.name == name).unwrap().difference;
-    // Whatever the random heads are, keeping the refused ones exactly must beat dropping the middle of all.
-    let (accepted, dropped) = (named("accepted key-value heads"), named("all heads dropped"));
-    assert!(accepted.mean < dropped.mean, "{accepted:?} {dropped:?}");
+    // A middle that is there but wrong would be no better than none: over heads the errors are 0.033 and 0.102. Nothing is drawn here,
+    // so that there is no false alarm but from other numerics, which move the fifth digit.
+    let error = |candidate: &str| {
+        let heads = verdicts["heads"].as_array().unwrap();
+        let errors = heads.iter().flat_map(|head| head["errors"].as_array().unwrap());
+        let asked = errors.filter(|error| error["candidate"] == candidate && error["running"] == "streaming");
+        asked.map(|error| error["mean"].as_f64().unwrap()).sum::<f64>() / heads.len() as f64
+    };
+    let (tilted, dropped) = (error("tilted-gaussian"), error("dropped"));
+    assert!(tilted < 0.5 * dropped, "{tilted} {dropped}");
+    // The loss of this text is none the worse without the middle of all heads, so that its mean tells nothing. But replacing accepted
+    // heads hardly moves the loss of any text, and as many others do: root mean squares over 8 texts are 0.009, 0.037, 0.056, 0.046 and
+    // for all heads dropped 0.057. If verdicts were no better than chance, one ratio of two such numbers were below a half with probability
+    // 0.03 (squares: F with 8 and 8 degrees of freedom below 1/4); if they are as good as measured, other texts would miss one with
+    // probability 0.01.
+    let moved = |name: &str| {
+        let one = found.assignments.iter().find(|one| one.name == name);
+        let difference = one.unwrap_or_else(|| panic!("no {name}")).difference;
+        let texts = 8.0;
+        (difference.mean.powi(2) + (texts - 1.0) * difference.standard_error.unwrap().powi(2)).sqrt()
+    };
+    let accepted = moved("accepted key-value heads");
+    for other in ["draw 1", "draw 2", "draw 3"]
+        .map(|draw| format!("as many random key-value heads, {draw}"))
+        .into_iter()
+        .chain(["all heads dropped".to_string()])
+    {
+        assert!(accepted < 0.5 * moved(&other), "{other}: {accepted} {}", moved(&other));
+    }
+    let difference =
+        found.assignments.iter().find(|one| one.name == "accepted key-value heads").unwrap().difference;
+    assert!(difference.mean < 0.02 + 3.0 * difference.standard_error.unwrap(), "{difference:?}");
 
     // Tested on what others wrote it is not flattered, whatever calibrates.
     let request = AuditRequest {
@@ -834,5 +985,6 @@ fn a_real_model_has_heads_that_may_be_replaced() {
         candidates: vec!["dropped".to_string()],
         ..request
     };
-    assert_eq!(audited(&request, usize::MAX).unwrap().found.unwrap().advice, None);
+    let advice = audited(&request, usize::MAX).unwrap().found.unwrap().advice;
+    assert!(advice.as_ref().is_none_or(|advice| !advice.contains(flattering)), "{advice:?}");
 }

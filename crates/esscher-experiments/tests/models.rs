@@ -3,16 +3,14 @@
 
 use esscher_experiments::conduct::Error;
 use esscher_experiments::models::{
-    LoadOnce, MODELS, ModelError, ModelStore, NamedModel, Package, PackedFile, Part, Registry,
+    MODELS, ModelError, ModelStore, NamedModel, Package, PackedFile, Part, Registry,
 };
 use esscher_experiments::reading::{self, ModelChoice, TextChoice};
 use esscher_lab::specification;
-use rayon::prelude::*;
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tempfile::TempDir;
 
@@ -305,9 +303,13 @@ fn a_path_or_name_that_leads_nowhere_says_what_was_meant() {
     let (sentence, hint) = told("tinny");
     assert_eq!((sentence.as_str(), hint.as_str()), ("there is no model `tinny`", "did you mean `tiny`?"));
     let (_, hint) = told("gpt");
-    assert_eq!(hint, "the models are tiny, wheel");
+    assert_eq!(hint, "the models are tiny, wheel, tiny-random");
     let (sentence, _) = told("no/such.gguf");
     assert_eq!(sentence, "cannot read the checkpoint no/such.gguf: no such file or directory");
+    fs::create_dir(world.path("mymodel")).unwrap();
+    let (sentence, hint) = told(&world.path("mymodel").display().to_string());
+    assert!(sentence.ends_with("mymodel has no model.safetensors"), "{sentence}");
+    assert!(hint.contains("config.json and tokenizer.json"), "{hint}");
     let (sentence, _) = told("/dev/zero");
     assert_eq!(sentence, "cannot read the checkpoint /dev/zero: it is not a file");
 }
@@ -440,23 +442,4 @@ fn a_text_that_is_none_is_refused_with_its_reason() {
         (sentence.as_str(), hint.as_deref()),
         ("key `text`: there is no text `bibel`", Some("did you mean `bible`?"))
     );
-}
-
-#[test]
-fn units_share_one_loading_even_if_loading_is_parallel() {
-    let (loaded, times) = (LoadOnce::<Vec<f64>>::new(), AtomicUsize::new(0));
-    let make = || {
-        times.fetch_add(1, Ordering::Relaxed);
-        Ok((0..100_000).into_par_iter().map(|number| f64::from(number).sqrt()).collect())
-    };
-    let units = (0..64).into_par_iter().with_max_len(1);
-    let sums: Vec<f64> = units.map(|_| loaded.get(make).unwrap().iter().sum()).collect();
-    assert!(sums.iter().all(|sum| *sum == sums[0]));
-    assert_eq!(times.into_inner(), 1);
-
-    let failing = LoadOnce::<()>::new();
-    for _ in 0..2 {
-        let error = failing.get(|| Err(ModelError::NoCache.into())).unwrap_err();
-        assert!(error.to_string().starts_with("there is no folder to keep checkpoints in"));
-    }
 }

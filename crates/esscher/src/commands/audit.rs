@@ -163,6 +163,7 @@ fn in_json(found: &AuditFound) -> Value {
             json!({
                 "name": one.name, "running": one.running, "heads": one.heads, "key_value_heads": one.key_value_heads,
                 "cache_share": one.cache_share, "cache_share_at_context": one.cache_share_at_context,
+                "cache_bytes": one.cache_bytes.1, "cache_bytes_at_context": one.cache_bytes_at_context.1,
                 "loss": estimated(&one.loss), "difference": estimated(&one.difference),
                 "retrieval": one.retrieval.as_ref().map(estimated),
             })

@@ -27,6 +27,10 @@ pub(crate) fn execute(arguments: Arguments) -> Result<Ending, Trouble> {
         pool.map_err(|error| Trouble::request(format!("--threads {threads}: {error}")))?;
     }
     crate::progress::stop_on_interrupt();
+    #[cfg(feature = "audit")]
+    if !common.quiet {
+        esscher_experiments::models::listen(|what| crate::output::tell(what));
+    }
     match arguments.command {
         Command::Reproduce { full, only, run } => reproduce::reproduce(&common, full, &only, &run),
         Command::Run { file, plan: true, run } => run::plan(&common, &file, &run),

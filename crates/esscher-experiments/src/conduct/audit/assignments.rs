@@ -1,17 +1,18 @@
-//! The assignments that an audit of heads gives to the audit of the model: what was accepted, its controls, and equal budgets.
+//! The assignments that an audit of heads gives to the audit of the model: what was accepted, its controls, and equal bytes.
 
 use super::prepared::quoted;
-use super::{AssignmentFound, AuditRequest, Estimated};
+use super::{AssignmentFound, AuditRequest, DROPPED, Estimated};
 use crate::kinds::audit::heads::HeadsPlan;
-use crate::kinds::audit::model::{Losses, ModelPlan};
+use crate::kinds::audit::model::{ACCEPTED, BYTES_PER_NUMBER, Losses, ModelPlan};
 use esscher_audit::Error;
 use esscher_audit::assignment::{Assignment, Running};
-use esscher_audit::candidate::Candidate;
+use esscher_audit::candidate::{Candidate, Frame};
 use esscher_audit::dossier::{Dossier, shuffled};
 use esscher_audit::eviction::Policy;
 use esscher_audit::head::Order;
 use esscher_audit::model::Shape;
 use esscher_audit::replacement::Middle;
+use esscher_audit::verdict::spread;
 use esscher_core::numerics::Stream;
 
 /// An assignment for the audit of the model.
@@ -21,15 +22,24 @@ pub(super) struct Chosen {
     assignment: Assignment,
 }
 
+/// The control of what was accepted, with the number of the draw behind it.
+const RANDOM: &str = "as many random key-value heads";
+
 /// Random controls of key-value heads: each repeats some of the accepted heads, and they differ. Query heads offline get the next draw.
 const CONTROLS: u32 = 3;
 
-/// Token-equivalents beside the frame's, for comparisons at equal budgets: a sixteenth of the text, at most 64.
+/// Tokens that evictions keep beside the frame's, for comparisons at equal bytes: a sixteenth of the text, at most 64.
 fn budget(length: usize) -> usize {
     (length / 16).clamp(8, 64)
 }
 
 impl Chosen {
+    /// Nothing is replaced: stands for what heads have not told yet.
+    pub(super) fn exact(shape: &Shape) -> Self {
+        let assignment = Assignment::everywhere(shape, Candidate::Exact);
+        Chosen { name: "nothing replaced".to_string(), running: Running::Offline, assignment }
+    }
+
     /// As the specification of the model writes it.
     pub(super) fn specification(&self) -> String {
         let rows: Vec<String> = self
@@ -48,7 +58,7 @@ impl Chosen {
 }
 
 /// Accepted heads and key-value heads, the accepted ones with nothing in the middle, as many random ones, the other key-value heads, all
-/// heads, and all heads with equal budgets.
+/// heads, and all heads with equal bytes.
 pub(super) fn chosen(
     request: &AuditRequest,
     plan: &HeadsPlan,
@@ -94,10 +104,10 @@ pub(super) fn chosen(
             .collect::<Result<Vec<_>, _>>()?;
         let dropped = with_middle_dropped(shape, &accepted)?;
         let others = with_others(shape, &accepted)?;
-        push("accepted key-value heads".to_string(), deployed, accepted);
+        push(ACCEPTED.to_string(), deployed, accepted);
         push("accepted key-value heads, middle dropped".to_string(), deployed, dropped);
         for (draw, control) in controls.into_iter().enumerate() {
-            push(format!("as many random key-value heads, draw {}", draw + 1), deployed, control);
+            push(format!("{RANDOM}, draw {}", draw + 1), deployed, control);
         }
         if others.replaced_heads() > 0 {
             push("the other key-value heads".to_string(), deployed, others);
@@ -112,10 +122,9 @@ pub(super) fn chosen(
     if deployed != Running::Offline {
         push("all heads tilted-gaussian".to_string(), deployed, Assignment::everywhere(shape, tilted));
     }
-    let dropped = Candidate::Measure { top: 0, middle: Middle::Dropped };
-    push("all heads dropped".to_string(), deployed, Assignment::everywhere(shape, dropped));
-    for candidate in equal_budgets(shape, budget(length)) {
-        push(format!("all heads {candidate}"), deployed, Assignment::everywhere(shape, candidate));
+    push("all heads dropped".to_string(), deployed, Assignment::everywhere(shape, DROPPED));
+    for candidate in equal_bytes(shape, &plan.questions().frame, length) {
+        push(format!("equal bytes: {candidate}"), deployed, Assignment::everywhere(shape, candidate));
     }
     Ok(all)
 }
@@ -123,7 +132,7 @@ pub(super) fn chosen(
 fn with_middle_dropped(shape: &Shape, assignment: &Assignment) -> Result<Assignment, Error> {
     let dropped = |candidate: &Candidate| match candidate {
         Candidate::Exact => Candidate::Exact,
-        _ => Candidate::Measure { top: 0, middle: Middle::Dropped },
+        _ => DROPPED,
     };
     Assignment::new(shape, assignment.rows().iter().map(|row| row.iter().map(dropped).collect()).collect())
 }
@@ -136,28 +145,62 @@ fn with_others(shape: &Shape, assignment: &Assignment) -> Result<Assignment, Err
     Assignment::new(shape, assignment.rows().iter().map(|row| row.iter().map(other).collect()).collect())
 }
 
-/// What is used today, and measures of as many token-equivalents. Eviction needs an order: encoders have none.
-fn equal_budgets(shape: &Shape, budget: usize) -> Vec<Candidate> {
-    let mut all: Vec<Candidate> = match shape.order {
-        Order::Causal => Policy::ALL.into_iter().map(|policy| Candidate::Kept { policy, budget }).collect(),
-        Order::Whole => Vec::new(),
+/// What is used today, and the largest measures that take no more bytes at this length than eviction does. Tokens are kept in half
+/// precision and moments in single: a mean costs as much as two tokens. Eviction needs an order: encoders have none.
+fn equal_bytes(shape: &Shape, frame: &Frame, length: usize) -> Vec<Candidate> {
+    let (budget, d) = (budget(length), shape.head_dimension);
+    let bytes = |candidate: &Candidate| candidate.bytes(frame, d, length, BYTES_PER_NUMBER);
+    let most = bytes(&Candidate::Kept { policy: Policy::ExpectedAttention, budget });
+    let largest = |sizes: usize, of: &dyn Fn(usize) -> Candidate| {
+        (1..=sizes).rev().map(of).find(|candidate| bytes(candidate) <= most)
     };
-    let gaussian = |places: usize| {
-        let ranks = (1..=shape.head_dimension).map(|rank| Middle::ReducedGaussian { rank });
-        ranks.rev().find(|middle| middle.state_tokens(shape.head_dimension) <= places as f64)
-    };
-    let means = |count: usize| Some(Middle::TiltedMeans { count });
-    let half = budget / 2;
-    // All places for a measure, or half of them for the tokens of highest expected attention.
-    for (top, middle) in [
-        (0, means(budget)),
-        (half, means(budget - half)),
-        (0, gaussian(budget)),
-        (half, gaussian(budget - half)),
-    ] {
-        all.extend(middle.map(|middle| Candidate::Measure { top, middle }));
+    let mut all = Vec::new();
+    if shape.order == Order::Causal {
+        // A policy that keeps moments affords fewer of them than tokens.
+        all.extend(
+            Policy::ALL
+                .map(|policy| largest(budget, &|budget| Candidate::Kept { policy, budget }))
+                .into_iter()
+                .flatten(),
+        );
+    }
+    // All bytes for a measure, or half of them for the tokens of highest expected attention.
+    for top in [0, budget / 2] {
+        let means = |count| Candidate::Measure { top, middle: Middle::TiltedMeans { count } };
+        let gaussian = |rank| Candidate::Measure { top, middle: Middle::ReducedGaussian { rank } };
+        all.extend([largest(budget, &means), largest(d, &gaussian)].into_iter().flatten());
     }
     all
+}
+
+/// What a reader must know if the model loses no more with random key-value heads than with the accepted ones: then the test says
+/// nothing about the verdicts. Text by text, the mean of the draws against what was accepted, with the confidence of verdicts.
+pub(super) fn doubt(plan: &ModelPlan, losses: &Losses) -> Option<String> {
+    let named = plan.assignments();
+    let accepted = named.iter().position(|one| one.name == ACCEPTED)?;
+    let shape = plan.shape();
+    // Of all heads there is no other choice.
+    if named[accepted].assignment.freed_groups(shape) == shape.layers * shape.key_value_heads {
+        return None;
+    }
+    let draws: Vec<&Vec<f64>> = named
+        .iter()
+        .zip(&losses.texts)
+        .filter_map(|(one, losses)| one.name.starts_with(RANDOM).then_some(losses))
+        .collect();
+    let above: Vec<f64> = losses.texts[accepted]
+        .iter()
+        .enumerate()
+        .map(|(text, loss)| draws.iter().map(|draw| draw[text] - loss).sum::<f64>() / draws.len() as f64)
+        .collect();
+    // Losses that are not finite are seen by themselves.
+    let above = spread(&above).filter(|above| above.low <= 0.0)?;
+    let error = above.standard_error.map_or(String::new(), |error| format!(" ± {error:.4}"));
+    Some(format!(
+        "this text does not tell accepted key-value heads from random ones (whose loss differs from theirs by {:+.4}{error}): test on \
+         a text that the model must remember, or on a longer one",
+        above.mean
+    ))
 }
 
 /// What the model did with each assignment.
@@ -172,6 +215,7 @@ pub(super) fn found(plan: &ModelPlan, losses: &Losses) -> Vec<AssignmentFound> {
             heads: named.assignment.replaced_heads(),
             key_value_heads: named.assignment.freed_groups(shape),
             cache_share: plan.cache_share(named, plan.length()),
+            cache_bytes: plan.cache_bytes(named, plan.length()),
             cache_share_at_context: plan.cache_share(named, shape.context),
             cache_bytes_at_context: plan.cache_bytes(named, shape.context),
             loss: losses.mean(number).into(),

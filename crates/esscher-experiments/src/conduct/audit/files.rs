@@ -1,6 +1,7 @@
 //! What an audit leaves for other programs: verdicts as JSON, and the table that DuoAttention reads.
 
 use super::AuditRequest;
+use crate::kinds::audit::ChosenText;
 use crate::kinds::audit::dumps::DumpFile;
 use crate::kinds::audit::evidence::Evidence;
 use crate::kinds::audit::heads::HeadsPlan;
@@ -10,6 +11,19 @@ use esscher_audit::portrait::Portrait;
 use esscher_audit::verdict::{Decision, Spread, Verdict, spread};
 use serde_json::{Value, json};
 
+/// What verdicts came from beside the checkpoint and its text.
+pub(super) struct Provenance<'a> {
+    pub(super) seed: u64,
+    /// What the model was tested on, if it was.
+    pub(super) test: Option<&'a ChosenText>,
+}
+
+fn text(chosen: &ChosenText) -> Value {
+    json!({
+        "name": chosen.text.name, "part": chosen.excerpt.name(), "sha256": chosen.text.sha256, "what": chosen.what(),
+    })
+}
+
 /// Every head and every key-value head: verdict, cheapest accepted candidate, errors with their intervals, portrait.
 ///
 /// Numbers that are not finite are null.
@@ -18,6 +32,7 @@ pub(super) fn verdicts(
     plan: &HeadsPlan,
     length: usize,
     dossier: &Dossier,
+    provenance: &Provenance<'_>,
     advice: Option<&str>,
 ) -> String {
     let shape = dossier.shape();
@@ -50,14 +65,8 @@ pub(super) fn verdicts(
     let groups: Vec<Value> =
         places(&decide_groups).map(|(layer, group, decision)| decided(layer, group, decision)).collect();
     let frame = &plan.questions().frame;
-    let (sha256, text, dumps) = match plan.evidence() {
-        Evidence::Run(run) => {
-            let chosen = run.text();
-            let text = json!({
-                "name": chosen.text.name, "part": chosen.excerpt.name(), "sha256": chosen.text.sha256, "what": chosen.what(),
-            });
-            (json!(run.sha256()), text, Value::Null)
-        }
+    let (sha256, calibrating, dumps) = match plan.evidence() {
+        Evidence::Run(run) => (json!(run.sha256()), text(run.text()), Value::Null),
         Evidence::Dumps(dumps) => {
             let file = |file: &DumpFile| json!({ "path": file.name, "sha256": file.sha256() });
             (Value::Null, Value::Null, dumps.files().iter().map(file).collect())
@@ -67,7 +76,10 @@ pub(super) fn verdicts(
         "schema": 1,
         "model": plan.evidence().name(),
         "sha256": sha256,
-        "text": text,
+        "text": calibrating,
+        "test": provenance.test.map(text),
+        "seed": provenance.seed,
+        "esscher": env!("CARGO_PKG_VERSION"),
         "dumps": dumps,
         "advice": advice,
         "layers": shape.layers,

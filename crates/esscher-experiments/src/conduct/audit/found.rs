@@ -122,7 +122,9 @@ pub struct AssignmentFound {
     pub key_value_heads: usize,
     /// The cache at the tested length as a share of exact attention's.
     pub cache_share: f64,
-    /// The same at the model's context.
+    /// Its bytes at the tested length, of exact attention and with this assignment.
+    pub cache_bytes: (f64, f64),
+    /// The same share at the model's context.
     pub cache_share_at_context: f64,
     /// Bytes of the cache at the model's context, exact and with this assignment.
     pub cache_bytes_at_context: (f64, f64),

@@ -1,14 +1,17 @@
 //! A request with what it leaves open decided: which texts calibrate and test, how many segments of them, and the runs to plan.
 
 use super::assignments::Chosen;
-use super::{AuditRequest, Error};
+use super::{AuditRequest, DROPPED, Error};
 use crate::Planned;
 use crate::kinds::audit::Excerpt;
 use crate::kinds::audit::dumps::Dumps;
-use crate::kinds::audit::heads::CANDIDATES;
+use crate::kinds::audit::heads::{CANDIDATES, TOLERANCES};
 use crate::kinds::audit::subject::Subject;
 use crate::models::{ModelStore, is_dump};
 use crate::reading::find_text;
+use esscher_audit::candidate::{Candidate, Frame};
+use esscher_audit::head::Order;
+use esscher_audit::replacement::BLOCK;
 use esscher_lab::Experiment;
 use std::path::{Path, PathBuf};
 
@@ -40,6 +43,7 @@ const TESTED: u64 = 8;
 
 impl Prepared {
     pub(super) fn of(request: &AuditRequest, told: &dyn Fn(&str)) -> Result<Self, Error> {
+        check(request)?;
         let store = ModelStore::of_user()?;
         match request.models.as_slice() {
             [model] if store.named(model).is_some() || !is_dump(Path::new(model)) => {
@@ -92,6 +96,10 @@ impl Prepared {
         store: &ModelStore,
         told: &dyn Fn(&str),
     ) -> Result<Self, Error> {
+        // A misspelt text is told before anything is fetched.
+        for text in request.text.iter().chain(&request.test) {
+            find_text(text)?;
+        }
         let subject = Subject::find(model, store, told)?;
         let (text, test, split) = match (&request.text, &request.test) {
             (Some(text), Some(test)) => (text.clone(), test.clone(), false),
@@ -107,6 +115,7 @@ impl Prepared {
             true => vec![256.min(context)],
             false => request.lengths.clone(),
         };
+        check_lengths(&lengths, subject.model.shape().order)?;
         // Where a short text decides: as many segments as it has, and the kind says what is missing if those are too few.
         let longest = lengths.iter().copied().max().unwrap_or(1).max(2);
         let template = subject.vocabulary.template();
@@ -141,6 +150,10 @@ impl Prepared {
         let name = name(&subject.name, &heads, &tested)?;
         let (model, cut) = (model.to_string(), calibration + texts);
         let tested = Tested { model, text, test, split, cut, calibration, segments: test_segments };
+        if !request.heads_only {
+            // What the audit of the model refuses is told before the heads are run: its assignments are all that is not known yet.
+            tested.model(request, longest as usize, &[Chosen::exact(subject.model.shape())])?;
+        }
         Ok(Prepared { name, heads, tested: Some(tested) })
     }
 }
@@ -189,12 +202,16 @@ fn parts(split: bool) -> [Excerpt; 2] {
     }
 }
 
-/// What is asked of every head, as the specification writes it.
+/// What is asked of every head, as the specification writes it. That heads drop the middle is always asked: the table of DuoAttention
+/// is about nothing else.
 fn asked(request: &AuditRequest) -> String {
-    let candidates = match request.candidates.is_empty() {
+    let mut candidates = match request.candidates.is_empty() {
         true => CANDIDATES.map(String::from).to_vec(),
         false => request.candidates.clone(),
     };
+    if !candidates.iter().any(|name| name.parse::<Candidate>() == Ok(DROPPED)) {
+        candidates.insert(0, DROPPED.to_string());
+    }
     let listed = candidates.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(", ");
     let (tolerance, criterion) = (request.tolerance, request.criterion.name());
     format!("candidates = [{listed}]\ntolerance = {tolerance:?}\ncriterion = \"{criterion}\"\n")
@@ -215,5 +232,60 @@ fn name(model: &str, heads: &Planned, tested: &str) -> Result<String, Error> {
 
 /// A text as specifications quote it.
 pub(super) fn quoted(text: &str) -> String {
-    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+    let mut quoted = String::from('"');
+    for sign in text.chars() {
+        match sign {
+            '\\' | '"' => quoted.extend(['\\', sign]),
+            _ if sign.is_control() => quoted.push_str(&format!("\\u{:04X}", u32::from(sign))),
+            _ => quoted.push(sign),
+        }
+    }
+    quoted + "\""
+}
+
+/// What makes no sense for any model.
+fn check(request: &AuditRequest) -> Result<(), Error> {
+    let (least, most) = TOLERANCES;
+    if !(least..=most).contains(&request.tolerance) {
+        let found = request.tolerance;
+        return Err(esscher_audit::Error::Request(format!(
+            "the tolerance is a relative error from {least} to {most}, found {found}"
+        ))
+        .into());
+    }
+    for name in &request.candidates {
+        name.parse::<Candidate>()?;
+    }
+    Ok(())
+}
+
+/// As the kind `audit-heads` takes them; there a smaller window can be asked for.
+fn check_lengths(lengths: &[u64], order: Order) -> Result<(), Error> {
+    let frame = match order {
+        Order::Causal => Frame::default(),
+        Order::Whole => Frame { window: 0, ..Frame::default() },
+    };
+    let least = (frame.first_replaced() + BLOCK) as u64;
+    match lengths.iter().find(|length| **length < least) {
+        None => Ok(()),
+        Some(length) => Err(esscher_audit::Error::Request(format!(
+            "of {length} tokens too few would be replaced to measure: ask for at least {least}"
+        ))
+        .into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::quoted;
+
+    #[test]
+    fn what_is_quoted_is_read_back() {
+        let text = "a \"quoted\" C:\\path\nwith\ttabs, \u{7f} and é";
+        let written = format!("title = {}\n", quoted(text));
+        assert_eq!(written.lines().count(), 1);
+        let read =
+            esscher_lab::specification::read("test.toml", &written, |section| section.text("title", None));
+        assert_eq!(read.unwrap().0, text);
+    }
 }

@@ -5,7 +5,7 @@ use super::dumps::Dumps;
 use super::excerpt::{ChosenText, Excerpt};
 use super::subject::{self, Subject};
 use super::{SHORTEST, check_context};
-use crate::models::{ModelStore, is_dump};
+use crate::models::{self, ModelStore, is_dump};
 use crate::reading;
 use esscher_audit::examination::{Findings, Questions, examine};
 use esscher_audit::model::Shape;
@@ -53,7 +53,7 @@ impl Evidence {
             let dumps = dumps.map_err(|error| subject::told(section, &error))?;
             return Self::of_dumps(section, dumps);
         }
-        let subject = Subject::load(&choice, &store, &|_| {});
+        let subject = Subject::load(&choice, &store, &models::told);
         let subject = subject.map_err(|error| subject::told(section, &error))?;
         Run::read(section, subject).map(Evidence::Run)
     }

@@ -47,6 +47,9 @@ pub(crate) const CANDIDATES: [&str; 10] = [
     "top-16+reduced-gaussian/16",
 ];
 
+/// From and to.
+pub(crate) const TOLERANCES: (f64, f64) = (1e-6, 10.0);
+
 const COLUMNS: [(&str, Column); 8] = [
     ("length", Column::Integer),
     ("text", Column::Integer),
@@ -103,7 +106,7 @@ impl HeadsPlan {
             }
             candidates.push(candidate);
         }
-        let tolerance = section.real("tolerance", Bounds::Between(1e-6, 10.0), Some(0.05))?;
+        let tolerance = section.real("tolerance", Bounds::Between(TOLERANCES.0, TOLERANCES.1), Some(0.05))?;
         let criterion = section.choice("criterion", &CRITERIA, Some("output"))?;
         if let (Evidence::Dumps(dumps), Criterion::Residual) = (&evidence, criterion)
             && let Some(message) = dumps.no_residual()

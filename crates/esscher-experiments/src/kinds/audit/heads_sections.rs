@@ -41,13 +41,18 @@ impl HeadsPlan {
         Running::ALL.into_iter().filter(asked).collect()
     }
 
+    /// How many candidates a verdict chooses from.
+    fn candidates_when_deployed(&self) -> usize {
+        self.questions.candidates.iter().filter(|(_, running)| *running == self.deployed()).count()
+    }
+
     fn error_in_words(&self) -> &'static str {
         match self.criterion {
             Criterion::Output => {
-                "|approximate − exact| / |exact| of a head's output, median over the queries of a text's second half"
+                "|approximate − exact| / |exact| of a head's output, median over the queries of a text's second half, at most 256"
             }
             Criterion::Residual => {
-                "|W_O (approximate − exact)| / |residual stream|, root mean square over the queries of a text's second half"
+                "|W_O (approximate − exact)| / |residual stream|, root mean square over the queries of a text's second half, at most 256"
             }
         }
     }
@@ -106,8 +111,11 @@ impl HeadsPlan {
             fact(
                 "verdict",
                 format!(
-                    "accepted if the mean error over texts is at most the tolerance with confidence {CONFIDENCE} (Student's \
-                     law over texts), refused if it is above with the same confidence, else uncertain: more texts would decide"
+                    "accepted if the mean error over texts is at most the tolerance with confidence {CONFIDENCE} for some candidate \
+                     (Student's law over texts, Holm's procedure over candidates: of {} the first must pass at {:.4}), refused \
+                     if it is above for each with the same confidence, else uncertain: more texts would decide",
+                    self.candidates_when_deployed(),
+                    (1.0 - CONFIDENCE) / self.candidates_when_deployed().max(1) as f64
                 ),
             ),
             fact(

@@ -12,7 +12,7 @@ pub(crate) mod model;
 mod model_sections;
 pub(crate) mod subject;
 
-pub(crate) use excerpt::Excerpt;
+pub(crate) use excerpt::{ChosenText, Excerpt};
 
 use esscher_audit::candidate::Frame;
 use esscher_audit::head::Order;
@@ -85,7 +85,8 @@ fn check_replaced(
         return Ok(());
     }
     let message = format!(
-        "of {length} tokens too few would be replaced to measure: ask for at least {least}, or for a smaller `window`"
+        "of {length} tokens too few would be replaced to measure: ask for at least {least}, or for a smaller `window` than {}",
+        frame.window
     );
     Err(section.mistake(key, message))
 }

@@ -69,6 +69,9 @@ mod quantity {
 /// The implicit first assignment.
 const EXACT: &str = "exact attention";
 
+/// The assignment that an audit deploys: the key-value heads that it accepted.
+pub(crate) const ACCEPTED: &str = "accepted key-value heads";
+
 /// Needles need this many tokens and a text around them: in shorter ones none are hidden unless somebody asks.
 const ROOM_FOR_NEEDLES: usize = 512;
 
@@ -223,6 +226,11 @@ impl ModelPlan {
     /// What flatters the model on the text that tests it, if something does.
     pub(crate) fn caution(&self) -> Option<String> {
         self.testing.caution(&self.subject)
+    }
+
+    /// The text that tests.
+    pub(crate) fn testing(&self) -> &ChosenText {
+        &self.testing
     }
 
     pub(crate) fn length(&self) -> usize {

@@ -2,7 +2,7 @@
 
 use super::frame_in_words;
 use super::heads_sections::number_cell;
-use super::model::{BYTES_PER_NUMBER, Losses, ModelPlan};
+use super::model::{ACCEPTED, BYTES_PER_NUMBER, Losses, ModelPlan};
 use crate::tabulating::rounded;
 use esscher_audit::head::Order;
 use esscher_audit::verdict::{Spread, spread};
@@ -30,17 +30,14 @@ impl ModelPlan {
     /// The sections of a report.
     pub(super) fn describe(&self, losses: &Losses) -> Vec<Section> {
         // Long tables are folded on a page: what was accepted and its controls come first, then what all heads do.
-        let everywhere = |number: &usize| {
-            let rows = self.assignments[*number].assignment.rows();
-            *number > 0 && rows.iter().flatten().all(|candidate| *candidate == rows[0][0])
-        };
-        let (all, some): (Vec<usize>, Vec<usize>) = (0..self.assignments.len()).partition(everywhere);
+        let (all, some): (Vec<usize>, Vec<usize>) =
+            (0..self.assignments.len()).partition(|number| self.is_everywhere(*number));
         let mut blocks = vec![Block::Facts(self.facts())];
         for (id, what, numbers) in [
             ("assignments", "Which heads are replaced", some),
             (
                 "everywhere",
-                "The same candidate on all heads: measures and what is used today at equal budgets",
+                "The same candidate on all heads; `equal bytes` are what is used today and the largest measures that take no more",
                 all,
             ),
         ] {
@@ -49,12 +46,19 @@ impl ModelPlan {
             }
         }
         blocks.push(Block::Figure(self.figure(losses)));
+        blocks.push(Block::Figure(self.bytes_figure()));
         vec![Section {
             id: "replaced".to_string(),
             title: "What can be saved".to_string(),
             verdict: None,
             blocks,
         }]
+    }
+
+    /// Whether an assignment gives the same candidate to all heads.
+    fn is_everywhere(&self, number: usize) -> bool {
+        let rows = self.assignments[number].assignment.rows();
+        number > 0 && rows.iter().flatten().all(|candidate| *candidate == rows[0][0])
     }
 
     fn facts(&self) -> Vec<(String, String)> {
@@ -207,6 +211,62 @@ impl ModelPlan {
                 scale: Scale::Linear,
             },
             series,
+        }
+    }
+}
+
+/// Where the curves of bytes begin.
+const SHORTEST_CURVE: usize = 128;
+
+/// More curves are hard to tell apart.
+const MOST_CURVES: usize = 6;
+
+impl ModelPlan {
+    /// Exact attention, what was accepted and the cheapest on all heads; where nothing is called accepted, the first assignments.
+    fn shown_in_bytes(&self) -> Vec<usize> {
+        let context = self.shape().context;
+        let bytes = |number: &usize| self.cache_bytes(&self.assignments[*number], context).1;
+        let everywhere = (1..self.assignments.len()).filter(|number| self.is_everywhere(*number));
+        let cheapest = everywhere.min_by(|one, other| bytes(one).total_cmp(&bytes(other)));
+        match self.assignments.iter().position(|named| named.name == ACCEPTED) {
+            Some(accepted) => [Some(0), Some(accepted), cheapest].into_iter().flatten().collect(),
+            None => (0..self.assignments.len().min(MOST_CURVES)).collect(),
+        }
+    }
+
+    fn bytes_figure(&self) -> Figure {
+        let context = self.shape().context;
+        // Eight lengths to a doubling: where the window is full is a corner.
+        let doublings = (context as f64 / SHORTEST_CURVE as f64).log2().max(0.0);
+        let steps = (8.0 * doublings).ceil().max(1.0);
+        let begin = SHORTEST_CURVE.min(context) as f64;
+        let mut lengths: Vec<usize> = (0..=steps as usize)
+            .map(|step| (begin * (step as f64 / steps * doublings).exp2()).round() as usize)
+            .collect();
+        lengths.dedup();
+        let series = self.shown_in_bytes().into_iter().enumerate().map(|(colour, number)| {
+            let named = &self.assignments[number];
+            let point = |length: &usize| Point::new(*length as f64, self.cache_bytes(named, *length).1 / 1e6);
+            Series {
+                name: if number == 0 { named.name.clone() } else { named.in_words() },
+                mark: if number == 0 { Mark::Dashed } else { Mark::Line },
+                colour,
+                points: lengths.iter().map(point).collect(),
+            }
+        });
+        Figure {
+            id: "bytes-against-length".to_string(),
+            title: "Bytes of the cache against the length".to_string(),
+            caption: format!(
+                "Keys and values of all layers, {BYTES_PER_NUMBER} bytes per number, moments in single precision, from \
+                 {} to the model's context of {context} tokens. Verdicts are about {} tokens: elsewhere a curve says what the same \
+                 assignment would take, not what it would lose.",
+                lengths.first().copied().unwrap_or(context),
+                self.length
+            ),
+            x: Axis { label: "tokens".to_string(), scale: Scale::Logarithmic },
+            y: Axis { label: "cache, MB".to_string(), scale: Scale::Logarithmic },
+            series: series.collect(),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The subject of an audit: a checkpoint that is loaded once per process and shared by all plans that ask for it.
 
 use crate::conduct::Error;
-use crate::models::{MODELS, ModelStore, Part};
+use crate::models::{self, MODELS, ModelStore, Part};
 use crate::reading::{self, ModelChoice};
 use esscher_audit::checkpoint::{Checkpoint, Source};
 use esscher_audit::model::Model;
@@ -29,7 +29,7 @@ impl Subject {
     pub(crate) fn read(section: &mut Section) -> Result<Arc<Self>, Mistake> {
         let store = ModelStore::of_user().map_err(|error| told(section, &error))?;
         let choice = reading::model(section, &store, None)?;
-        Self::load(&choice, &store, &|_| {}).map_err(|error| told(section, &error))
+        Self::load(&choice, &store, &models::told).map_err(|error| told(section, &error))
     }
 
     /// The checkpoint of this name or path, fetched if need be; `progress` hears of what takes long.
