@@ -331,6 +331,15 @@ fn an_audit_says_on_one_screen_what_was_found_and_where() {
             + found["heads"]["refused"].as_u64().unwrap(),
         8
     );
+    for one in found["assignments"].as_array().unwrap() {
+        for (bytes, share) in
+            [("cache_bytes", "cache_share"), ("cache_bytes_at_context", "cache_share_at_context")]
+        {
+            let exact = found["assignments"][0][bytes].as_f64().unwrap();
+            assert_eq!(one[bytes].as_f64().unwrap() / exact, one[share].as_f64().unwrap(), "{one}");
+        }
+    }
+    assert!(found["advice"].is_null() || found["advice"].as_str().unwrap().contains("random ones"));
     for file in ["report", "verdicts", "full_attention_heads"] {
         assert!(folder.path().join(found[file].as_str().unwrap()).exists(), "{file}");
     }
@@ -340,8 +349,13 @@ fn an_audit_says_on_one_screen_what_was_found_and_where() {
     assert!(told.contains("calibrates"), "{told}");
     let told = refuse(folder.path(), &["audit", "tiny-random", "stories15M", "--quiet"], 2);
     assert!(told.contains("tiny-random is not a dump") && told.contains("one by one"), "{told}");
+    let told = refuse(folder.path(), &["audit", "tiny-random", "--tolerance", "nan", "--quiet"], 2);
+    assert!(told.contains("the tolerance is a relative error") && !told.contains("float"), "{told}");
+    let told = refuse(folder.path(), &["audit", "tiny-random", "--length", "96", "--quiet"], 2);
+    assert!(told.contains("at least 128") && !told.contains("window"), "{told}");
     let help = succeed(folder.path(), &["audit", "--help"]);
     for said in [
+        "at least 128",
         "esscher audit stories15M",
         "esscher audit smollm2 --length 1024",
         "--text mine.txt --test other.txt",
@@ -350,4 +364,20 @@ fn an_audit_says_on_one_screen_what_was_found_and_where() {
     }
     let models = succeed(folder.path(), &["list", "models"]);
     assert!(models.contains("stories15M") && models.contains("MIT") && models.contains("MB"), "{models}");
+}
+
+#[cfg(feature = "audit")]
+#[test]
+fn a_model_that_a_specification_fetches_is_told() {
+    let place = tempfile::tempdir().unwrap();
+    fs::write(place.path().join("mine.toml"), "kind = \"audit-heads\"\nmodel = \"stories15M\"\n").unwrap();
+    let told = |arguments: &[&str]| {
+        // No package client is found, and the cache is empty.
+        let mut command = common::esscher(place.path(), arguments);
+        let output = command.env("PATH", "").env("ESSCHER_CACHE", place.path()).output().unwrap();
+        texts(&output).1
+    };
+    let (loud, quiet) = (told(&["run", "mine.toml"]), told(&["run", "mine.toml", "--quiet"]));
+    assert!(loud.starts_with("fetching stories15M: ") && loud.contains("npm is not installed"), "{loud}");
+    assert!(!quiet.contains("fetching stories15M: ") && quiet.contains("npm is not installed"), "{quiet}");
 }

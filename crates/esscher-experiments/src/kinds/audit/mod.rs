@@ -110,7 +110,8 @@ const SHORTEST: u64 = 2;
 mod tests {
     use super::middle_at_the_end;
     use esscher_audit::candidate::Frame;
-    use esscher_audit::head::{Order, Readers};
+    use esscher_audit::head::Order;
+    use esscher_audit::readers::{Readers, Tilts};
     use esscher_audit::replacement::{Middle, StreamingCache};
 
     #[test]
@@ -119,11 +120,14 @@ mod tests {
         let replacement = frame.replacement(0, Middle::Dropped);
         // Without scores the output is a mean: of n kept tokens, of which the last alone has the value 1, it is 1/n.
         let dropped = |length: usize, median_value_norm: f32| {
-            let readers = Readers { mean_tilt: vec![0.0], tilt_covariance: vec![0.0], median_value_norm };
+            let pooled = Tilts { mean: vec![0.0], covariance: vec![0.0] };
+            let readers = Readers { pooled, heads: Vec::new(), median_value_norm };
             let mut cache = StreamingCache::new(&replacement, &readers, 1);
-            (0..length).for_each(|token| cache.absorb(&[0.0], &[f32::from(u8::from(token + 1 == length))]));
+            for token in 0..length {
+                cache.absorb(&[0.0], &[f32::from(u8::from(token + 1 == length))]).unwrap();
+            }
             let mut output = [0.0];
-            cache.read(&[0.0], &mut output);
+            cache.read(&[0.0], &mut output).unwrap();
             length - (1.0 / output[0]).round() as usize
         };
         for length in [96, 128, 129, 200, 256, 1000] {

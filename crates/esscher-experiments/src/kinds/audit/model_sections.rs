@@ -254,6 +254,11 @@ impl ModelPlan {
                 points: lengths.iter().map(point).collect(),
             }
         });
+        let series: Vec<Series> = series.collect();
+        let megabytes = || series.iter().flat_map(|one| &one.points).map(|point| point.y);
+        let ratio = megabytes().fold(0.0, f64::max) / megabytes().fold(f64::INFINITY, f64::min);
+        // Less than a decade has hardly a tick.
+        let scale = if ratio < 10.0 { Scale::Linear } else { Scale::Logarithmic };
         Figure {
             id: "bytes-against-length".to_string(),
             title: "Bytes of the cache against the length".to_string(),
@@ -265,8 +270,8 @@ impl ModelPlan {
                 self.length
             ),
             x: Axis { label: "tokens".to_string(), scale: Scale::Logarithmic },
-            y: Axis { label: "cache, MB".to_string(), scale: Scale::Logarithmic },
-            series: series.collect(),
+            y: Axis { label: "cache, MB".to_string(), scale },
+            series,
         }
     }
 }
