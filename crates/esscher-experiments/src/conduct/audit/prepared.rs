@@ -280,12 +280,16 @@ mod tests {
     use super::quoted;
 
     #[test]
-    fn what_is_quoted_is_read_back() {
-        let text = "a \"quoted\" C:\\path\nwith\ttabs, \u{7f} and é";
-        let written = format!("title = {}\n", quoted(text));
-        assert_eq!(written.lines().count(), 1);
-        let read =
-            esscher_lab::specification::read("test.toml", &written, |section| section.text("title", None));
-        assert_eq!(read.unwrap().0, text);
+    fn what_is_quoted_is_read_back_or_refused_in_words() {
+        let read = |text: &str| {
+            let written = format!("title = {}\n", quoted(text));
+            assert_eq!(written.lines().count(), 1);
+            esscher_lab::specification::read("test.toml", &written, |section| section.text("title", None))
+        };
+        let text = "a \"quoted\" C:\\path and é";
+        assert_eq!(read(text).unwrap().0, text);
+        // Names have no lines: it is said of the key, and is no mistake of the language.
+        let refused = read("two\nlines").unwrap_err();
+        assert_eq!(refused.message, "key `title`: expected text on one line");
     }
 }

@@ -8,7 +8,9 @@ use crate::measured::figures;
 use crate::tabulating::rounded;
 use esscher_audit::assignment::Running;
 use esscher_audit::candidate::Candidate;
+use esscher_audit::discrepancy::QUERIES;
 use esscher_audit::dossier::{Criterion, Dossier};
+use esscher_audit::head::Order;
 use esscher_audit::portrait::Portrait;
 use esscher_audit::verdict::{CONFIDENCE, Spread, spread};
 use esscher_report::{Block, Cell, DataTable, HeatMap, Scale, Section};
@@ -46,14 +48,18 @@ impl HeadsPlan {
         self.questions.candidates.iter().filter(|(_, running)| *running == self.deployed()).count()
     }
 
-    fn error_in_words(&self) -> &'static str {
+    fn error_in_words(&self) -> String {
+        let queries = match self.evidence.shape().order {
+            Order::Causal => "of a text's second half",
+            Order::Whole => "of a text",
+        };
         match self.criterion {
-            Criterion::Output => {
-                "|approximate − exact| / |exact| of a head's output, median over the queries of a text's second half, at most 256"
-            }
-            Criterion::Residual => {
-                "|W_O (approximate − exact)| / |residual stream|, root mean square over the queries of a text's second half, at most 256"
-            }
+            Criterion::Output => format!(
+                "|approximate − exact| / |exact| of a head's output, median over the queries {queries}, at most {QUERIES}"
+            ),
+            Criterion::Residual => format!(
+                "|W_O (approximate − exact)| / |residual stream|, root mean square over the queries {queries}, at most {QUERIES}"
+            ),
         }
     }
 
@@ -107,7 +113,7 @@ impl HeadsPlan {
         };
         facts.extend([
             fact("kept exactly", frame_in_words(&self.questions.frame)),
-            fact("error", self.error_in_words().to_string()),
+            fact("error", self.error_in_words()),
             fact(
                 "verdict",
                 format!(
