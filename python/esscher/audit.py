@@ -84,7 +84,8 @@ class Audit:
     e^{s²}, the prompt length that the theory asks for; ``effective_tokens`` is 1/Σp², ``half_token_noise`` how far the
     output moves when half of the tokens are seen; the sink is the token that draws most weight."""
     key_value_heads: Results
-    """A row per key-value head, whose readers must all accept: only these free memory."""
+    """A row per key-value head, whose readers must all accept: only these free memory. ``best_error`` is the smallest
+    over candidates of the largest error over readers."""
     errors: Results
     """A row per query head, candidate and way of running: mean error over texts with its bounds."""
     assignments: Results
@@ -92,9 +93,10 @@ class Audit:
     ``embedding_distance``), its paired ``difference`` to exact attention with ``standard_error``, the part of the
     cache that is left, and of needles that are found (``retrieval``). Empty for an audit of heads only."""
     full_attention_heads: NDArray[np.float64]
-    """Layers × key-value heads: a head keeps full attention where the number is at least one half."""
+    """Layers × key-value heads, about dropping the middle and nothing else, which is what DuoAttention does: a head
+    keeps full attention where the number is at least one half."""
     advice: str | None
-    """What to try if the texts can decide nothing."""
+    """What to try if the texts can decide nothing, and what flatters the model."""
     report: Path
     """The report, a page that asks nothing of a network."""
 
@@ -118,7 +120,7 @@ class Audit:
                 "head": [row["head"] for row in verdicts["key_value_heads"]],
                 "verdict": [row["verdict"] for row in verdicts["key_value_heads"]],
                 "candidate": [row["candidate"] for row in verdicts["key_value_heads"]],
-                "error": [_number(row["best_error"]) for row in verdicts["key_value_heads"]],
+                "best_error": [_number(row["best_error"]) for row in verdicts["key_value_heads"]],
             },
             title=f"the key-value heads of {self.model}",
         )

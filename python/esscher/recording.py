@@ -292,11 +292,12 @@ class Recorder:
         if mask is None:
             return "causal" if causal else "whole"
         where = f"layer {len(self._layers)}"
-        seen = np.asarray(mask.detach().cpu() if hasattr(mask, "detach") else mask)
-        if seen.dtype != np.bool_:
-            least = float(np.finfo(np.float32).min) / 4
-            numbers = _array(mask)
-            seen, hidden = numbers == 0, numbers <= least
+        numbers = _array(mask)
+        if str(getattr(mask, "dtype", "")).endswith("bool"):
+            seen = numbers != 0
+        else:
+            # Masks hide with −∞ or with the lowest number of their precision, which half precision has at −65504.
+            seen, hidden = numbers == 0, numbers <= _lowest(mask) / 4
             if not np.all(seen | hidden):
                 raise ValueError(f"{where}: its mask adds to scores (a position bias), which a dump cannot hold")
         if seen.ndim < 2 or seen.shape[-1] != key.shape[-2] or seen.shape[-2] not in (1, key.shape[-2]):
@@ -333,6 +334,13 @@ def _array(given: Any) -> _Array:
     if hasattr(given, "detach"):
         given = given.detach().float().cpu().numpy()
     return np.array(given, dtype=np.float32, order="C")
+
+
+def _lowest(mask: Any) -> float:
+    """The lowest finite number of a mask's precision."""
+    name = str(getattr(mask, "dtype", "float32")).removeprefix("torch.")
+    # NumPy does not know bfloat16; its range is that of float32.
+    return float(np.finfo(name if name in ("float16", "float64") else "float32").min)
 
 
 def _rows(tensor: Any) -> _Array:

@@ -190,6 +190,9 @@ def test_masks_say_the_order_or_are_refused(fake_torch, tmp_path):
     assert order(np.where(causal, 0, -np.inf)) == "causal"
     assert order(np.where(causal, 0, np.finfo(np.float32).min)) == "causal"
     assert order(np.ones((1, 1, 1, TOKENS), dtype=bool)) == "whole"
+    for precision in (np.float16, np.float32):
+        assert order(np.where(causal, 0, np.finfo(precision).min).astype(precision)) == "causal"
+        assert order(np.where(causal, 0, -np.inf).astype(precision)) == "causal"
     with pytest.raises(ValueError, match="neither causal nor whole"):
         order(causal & ~np.tri(TOKENS, k=-3, dtype=bool))
     with pytest.raises(ValueError, match="position bias"):

@@ -1,7 +1,7 @@
 //! Decodes after a long prompt, from an exact cache and from a streaming one, and prints tokens per second and memory.
 //!
 //! `cargo run --release -p esscher-audit --example decode -- MODEL TEXT.txt exact|CANDIDATE [CONTEXT] [TOKENS]`: one way per process, so
-//! that the peak of its memory is its own; bench/streaming_decode runs both and prints the ratios.
+//! that the peak of its memory is its own; bench/streaming_decode runs several in turn.
 
 use esscher_audit::assignment::Assignment;
 use esscher_audit::calibration::calibrate;

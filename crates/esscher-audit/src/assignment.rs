@@ -8,7 +8,7 @@ use crate::replacement::Middle;
 /// How a candidate's state comes about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Running {
-    /// From the whole cache at every block, about the head's own mean tilt: the best that the measure can do.
+    /// From the whole cache whenever the text has grown by an eighth, about the head's own mean tilt: the best that the measure can do.
     Offline,
     /// In constant memory as tokens leave the window, about one calibrated tilt shared by the query heads of a key-value head:
     /// what would be deployed.
@@ -71,11 +71,6 @@ impl Assignment {
         Assignment { rows: vec![vec![candidate; shape.heads]; shape.layers] }
     }
 
-    /// Of a query head.
-    pub fn candidate(&self, layer: usize, head: usize) -> Candidate {
-        self.rows[layer][head]
-    }
-
     /// A row per layer.
     pub fn rows(&self) -> &[Vec<Candidate>] {
         &self.rows
@@ -98,9 +93,9 @@ impl Assignment {
         self.rows.iter().flat_map(move |row| row.chunks(readers))
     }
 
-    /// Bytes of the cache at a prompt of `tokens` tokens, with keys and values and states in `bytes_per_number`: exact attention's,
-    /// and this assignment's. Readers of one key-value head that share a candidate share its state when it is streamed; offline
-    /// each has its own.
+    /// Bytes of the cache at a prompt of `tokens` tokens, with keys and values in `bytes_per_number` and moments in single precision:
+    /// exact attention's, and this assignment's. Readers of one key-value head that share a candidate share its state when it is streamed; offline
+    /// each has its own. Atoms and window are counted once for all readers, though a `MixedCache` keeps them for each candidate.
     pub fn cache_bytes(
         &self,
         shape: &Shape,

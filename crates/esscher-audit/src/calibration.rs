@@ -52,16 +52,17 @@ pub fn calibrate(
     texts: &[Vec<u32>],
     monitor: &dyn Monitor,
 ) -> Result<Option<Calibration>, Error> {
-    let mut observed = Vec::with_capacity(texts.len());
+    let mut observations = None;
     for text in texts {
         let exact = ExactAttention::new(model.shape());
-        let mut observer = Observer { exact, observations: Observations::none(model.shape()) };
+        let so_far = observations.take().unwrap_or_else(|| Observations::none(model.shape()));
+        let mut observer = Observer { exact, observations: so_far };
         if model.forward(text, 0, &mut observer, monitor)?.is_none() {
             return Ok(None);
         }
-        observed.push(observer.observations);
+        observations = Some(observer.observations);
     }
-    Observations::calibration(&observed).map(Some)
+    Observations::calibration(&observations).map(Some)
 }
 
 /// What one text told of the readers of every key-value head: sums, so that those of several texts are added.
@@ -116,11 +117,10 @@ impl Observations {
     /// Adds what a layer is given for a whole text.
     fn observe(&mut self, input: &LayerInput<'_>) -> Result<(), Error> {
         let heads = LayerHeads::new(&self.shape, input)?;
-        let count = self.layers.len();
-        let layer = self.layers.get_mut(input.layer).ok_or_else(|| {
-            Error::Request(format!("there are {count} layers, counted from 0: no layer {}", input.layer))
-        })?;
-        layer.par_iter_mut().enumerate().for_each(|(group, sums)| sums.add(&heads.group(group)));
+        self.layers[input.layer]
+            .par_iter_mut()
+            .enumerate()
+            .for_each(|(group, sums)| sums.add(&heads.group(group)));
         Ok(())
     }
 }

@@ -1,7 +1,8 @@
 //! Candidates: everything that may answer a head's queries instead of exact attention, by name.
 
 use crate::Error;
-use crate::eviction::Policy;
+use crate::eviction::{Eviction, Policy};
+use crate::head::Order;
 use crate::replacement::{Atoms, BLOCK, Middle, Replacement, exact_bytes};
 use std::fmt;
 
@@ -31,7 +32,7 @@ pub enum Candidate {
 pub struct Frame {
     /// Sinks.
     pub atoms: Atoms,
-    /// Last tokens; none where every token sees all.
+    /// Last tokens: none where every token sees all, at least one elsewhere.
     pub window: usize,
 }
 
@@ -50,13 +51,12 @@ impl Frame {
 
     /// The first position of a causal text at which something has left the window and is no atom for being early.
     pub fn first_replaced(&self) -> usize {
-        ((self.atoms.first + self.window) / BLOCK + 1) * BLOCK
+        (self.atoms.first.saturating_add(self.window) / BLOCK).saturating_add(1).saturating_mul(BLOCK)
     }
 
     /// Exact tokens that every candidate keeps at most: first, light, window and its block.
     pub fn tokens(&self) -> usize {
-        let window = if self.window == 0 { 0 } else { self.window + BLOCK };
-        self.atoms.first + self.atoms.most_light + window
+        self.replacement(0, Middle::Dropped).exact_tokens()
     }
 }
 
@@ -78,8 +78,18 @@ impl Candidate {
             Candidate::Measure { top, middle } => {
                 frame.replacement(top, middle).bytes(dimension, tokens, bytes_per_number)
             }
-            Candidate::Kept { budget, .. } => {
-                exact_bytes(dimension, (frame.tokens() + budget).min(tokens), bytes_per_number)
+            Candidate::Kept { policy, budget } => {
+                let eviction = Eviction::beside(policy, &frame.atoms, frame.window, budget);
+                match (policy, eviction.as_replacement(Order::Causal)) {
+                    // Its clusters are moments like others'.
+                    (Policy::ClusterMeans, Some(clusters)) => {
+                        clusters.bytes(dimension, tokens, bytes_per_number)
+                    }
+                    _ => {
+                        let kept = frame.tokens().saturating_add(budget);
+                        exact_bytes(dimension, kept.min(tokens), bytes_per_number)
+                    }
+                }
             }
         }
     }
@@ -105,7 +115,7 @@ impl std::str::FromStr for Candidate {
             return Ok(Candidate::Exact);
         }
         if let Some((policy, budget)) = name.split_once('/')
-            && let Some(policy) = Policy::ALL.into_iter().find(|known| known.name() == policy)
+            && let Ok(policy) = policy.parse::<Policy>()
         {
             return match budget.parse() {
                 Ok(budget @ 1..=65_536) => Ok(Candidate::Kept { policy, budget }),

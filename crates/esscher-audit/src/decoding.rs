@@ -135,14 +135,14 @@ impl GroupCache {
 
 impl LayerAttention for MixedCache {
     fn attend(&mut self, input: &LayerInput<'_>, output: &mut [f32]) -> Result<(), Error> {
-        let tokens = &mut self.tokens[input.layer];
-        if input.start != *tokens {
+        input.check(&self.shape)?;
+        let tokens = self.tokens[input.layer];
+        if input.start != tokens {
             return Err(Error::Request(format!(
                 "the cache of layer {} holds {tokens} tokens, the next cannot be at position {}",
                 input.layer, input.start
             )));
         }
-        *tokens += input.count;
         let (d, heads, groups) = (self.shape.head_dimension, self.shape.heads, self.shape.key_value_heads);
         let readers = heads / groups.max(1);
         let answered: Vec<Result<Vec<f32>, Error>> = self.layers[input.layer]
@@ -168,6 +168,7 @@ impl LayerAttention for MixedCache {
                 output[(token * heads + group * readers) * d..][..readers * d].copy_from_slice(row);
             }
         }
+        self.tokens[input.layer] += input.count;
         Ok(())
     }
 }

@@ -12,6 +12,9 @@ pub enum Order {
     Whole,
 }
 
+/// Heads of more numbers are refused: what calibration keeps of a head grows with their square.
+pub const LARGEST_DIMENSION: usize = 1024;
+
 /// The tokens of one key-value head on one text, and the tilts of one query head that reads them.
 ///
 /// All three have a row of `dimension` numbers per token. Positions are already in the keys and tilts (rotated).

@@ -18,7 +18,7 @@ impl LayerHeads {
     /// Takes apart what a layer is given for a whole text.
     ///
     /// # Errors
-    /// A part of a text: replacements are evaluated on whole ones.
+    /// A part of a text: replacements are evaluated on whole ones. Tables of other sizes than the shape says.
     pub fn new(shape: &Shape, input: &LayerInput<'_>) -> Result<Self, Error> {
         if input.start != 0 {
             return Err(Error::Request(format!(
@@ -26,6 +26,7 @@ impl LayerHeads {
                 input.start
             )));
         }
+        input.check(shape)?;
         let d = shape.head_dimension;
         let split = |table: &[f32], heads: usize| -> Vec<Vec<f32>> {
             let head = |head: usize| {

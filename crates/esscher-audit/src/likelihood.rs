@@ -1,6 +1,7 @@
 //! What a model makes of a text, whoever computes its attention: log loss, retrieved needles, the embedding of an encoder.
 
 use crate::Error;
+use crate::head::Order;
 use crate::model::{LayerAttention, Model};
 use crate::needle::Haystack;
 use esscher_core::Monitor;
@@ -9,13 +10,14 @@ use esscher_core::Monitor;
 /// monitor asked to stop.
 ///
 /// # Errors
-/// A text of fewer than two tokens, or one that the model refuses.
+/// An encoder, a text of fewer than two tokens, or one that the model refuses.
 pub fn log_loss(
     model: &Model,
     text: &[u32],
     attention: &mut dyn LayerAttention,
     monitor: &dyn Monitor,
 ) -> Result<Option<f64>, Error> {
+    check_predicts(model)?;
     let Some((_, next)) = text.split_first().filter(|(_, next)| !next.is_empty()) else {
         return Err(Error::Request(
             "a text of fewer than two tokens predicts nothing: give a longer one".to_string(),
@@ -29,17 +31,28 @@ pub fn log_loss(
     Ok(Some(-likelihoods.iter().sum::<f64>() / next.len() as f64))
 }
 
+/// The state of an encoder at a token has seen the tokens after it: it predicts nothing.
+fn check_predicts(model: &Model) -> Result<(), Error> {
+    match model.shape().order {
+        Order::Causal => Ok(()),
+        Order::Whole => Err(Error::Request(
+            "an encoder does not predict the next token: compare its embeddings instead".to_string(),
+        )),
+    }
+}
+
 /// The share of the codes that the model finds: all tokens of a code are its first choice, as when it writes the likeliest
 /// token after token. [`Haystack`] says what chance finds. Nothing if the monitor asked to stop.
 ///
 /// # Errors
-/// A haystack that the model refuses, that asks for nothing, or for a token that nothing stands before.
+/// An encoder, a haystack that the model refuses, that asks for nothing, or for a token that nothing stands before.
 pub fn retrieval(
     model: &Model,
     haystack: &Haystack,
     attention: &mut dyn LayerAttention,
     monitor: &dyn Monitor,
 ) -> Result<Option<f64>, Error> {
+    check_predicts(model)?;
     let Haystack { tokens, answers } = haystack;
     if answers.is_empty() || answers.iter().any(Vec::is_empty) {
         return Err(Error::Request(

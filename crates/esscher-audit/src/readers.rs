@@ -30,9 +30,11 @@ impl Tilts {
     /// log E e^{θ·k} as if tilts were Gaussian: mean·k + k'Σk/2.
     pub(crate) fn log_expected_score(&self, key: &[f32]) -> f64 {
         let d = key.len().max(1);
+        let fits = self.covariance.len() == d * d;
         let variance: f64 = self
             .covariance
             .chunks_exact(d)
+            .filter(|_| fits)
             .zip(key)
             .map(|(row, entry)| f64::from(*entry) * f64::from(dot(row, key)))
             .sum();

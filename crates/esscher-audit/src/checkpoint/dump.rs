@@ -20,7 +20,7 @@ use npyz::npz::NpzArchive;
 use super::safetensors;
 use super::tensors::{Stored, Tensors, shown};
 use crate::Error;
-use crate::head::Order;
+use crate::head::{LARGEST_DIMENSION, Order};
 use crate::model::{LayerInput, OutputProjection, Shape};
 use crate::weights::Storage;
 
@@ -148,6 +148,11 @@ impl Dump {
         };
         let [tokens, heads, head_dimension] = sizes("layer.0.queries", &tensors)?;
         let [_, key_value_heads, _] = sizes("layer.0.keys", &tensors)?;
+        if head_dimension > LARGEST_DIMENSION {
+            return Err(damaged(format!(
+                "heads have {head_dimension} numbers, expected at most {LARGEST_DIMENSION}"
+            )));
+        }
         if heads % key_value_heads != 0 {
             return Err(damaged(format!(
                 "{heads} heads cannot share {key_value_heads} key-value heads evenly"

@@ -13,6 +13,7 @@ mod safetensors;
 mod tensors;
 
 pub use dump::Dump;
+pub(crate) use tensors::shown;
 
 /// No file may announce a longer context: room is made for what it says, and no model of the field comes near.
 const LONGEST_CONTEXT: usize = 1 << 24;

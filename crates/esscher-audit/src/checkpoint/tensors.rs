@@ -92,7 +92,7 @@ impl<'a> Tensors<'a> {
 }
 
 /// A name from a file, short enough for a message.
-pub(super) fn shown(name: &str) -> String {
+pub(crate) fn shown(name: &str) -> String {
     let short: String = name.chars().take(60).flat_map(char::escape_debug).collect();
     if name.chars().nth(60).is_some() { format!("{short}…") } else { short }
 }

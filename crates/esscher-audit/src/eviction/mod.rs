@@ -31,6 +31,12 @@ use crate::replacement::{Middle, Replacement};
 /// is cut once, by the attention that all its queries pay if that is what decides.
 pub fn outputs(eviction: &Eviction, heads: &[Head<'_>], readers: &Readers) -> Vec<Vec<f32>> {
     let Some(first) = heads.first() else { return Vec::new() };
+    // Measures of a text where all see all know its own queries: so does eviction.
+    let own = match first.order {
+        Order::Whole => Readers::from_heads(&[heads.to_vec()]).ok(),
+        Order::Causal => None,
+    };
+    let readers = own.as_ref().unwrap_or(readers);
     if let Some(replacement) = eviction.as_replacement(first.order) {
         return streaming::outputs(&replacement, heads, readers);
     }

@@ -3,7 +3,7 @@
 use super::Shape;
 use crate::Error;
 use crate::checkpoint::{Affine, BertWeights, LayerNorm, LlamaWeights};
-use crate::head::Order;
+use crate::head::{LARGEST_DIMENSION, Order};
 use crate::weights::Matrix;
 
 /// The shape of a decoder.
@@ -22,6 +22,7 @@ pub(super) fn llama(weights: &LlamaWeights) -> Result<Shape, Error> {
             format!("positions turn pairs of numbers, but a head has {dimension}"),
         ));
     }
+    head_dimension(dimension)?;
     if !(weights.rotation.base.is_finite() && weights.rotation.base > 0.0) {
         let base = weights.rotation.base;
         return Err(damaged("the base of the rotation", format!("expected a positive number, found {base}")));
@@ -68,6 +69,7 @@ pub(super) fn bert(weights: &BertWeights) -> Result<Shape, Error> {
             format!("{heads} heads cannot share {width} numbers per token evenly"),
         ));
     }
+    head_dimension(width / heads)?;
     let context = weights.positions.rows();
     common(width, vocabulary, context, weights.layers.len(), weights.norm_epsilon)?;
     matrix("positions", &weights.positions, context, width)?;
@@ -95,6 +97,14 @@ pub(super) fn bert(weights: &BertWeights) -> Result<Shape, Error> {
         context,
         order: Order::Whole,
     })
+}
+
+fn head_dimension(dimension: usize) -> Result<(), Error> {
+    if dimension <= LARGEST_DIMENSION {
+        return Ok(());
+    }
+    let problem = format!("expected at most {LARGEST_DIMENSION} numbers per head, found {dimension}");
+    Err(damaged("the head dimension", problem))
 }
 
 /// That a text can be run from position `start` on.

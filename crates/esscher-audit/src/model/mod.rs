@@ -60,6 +60,31 @@ pub struct LayerInput<'a> {
     pub residual: &'a [f32],
 }
 
+impl LayerInput<'_> {
+    /// Refuses what a layer of this model cannot be given.
+    pub(crate) fn check(&self, shape: &Shape) -> Result<(), Error> {
+        if self.layer >= shape.layers {
+            let layers = shape.layers;
+            return Err(Error::Request(format!(
+                "there are {layers} layers, counted from 0: no layer {}",
+                self.layer
+            )));
+        }
+        let numbers = |heads: usize| self.count.saturating_mul(heads).saturating_mul(shape.head_dimension);
+        let expected = [numbers(shape.heads), numbers(shape.key_value_heads), numbers(shape.key_value_heads)];
+        let found = [self.tilts.len(), self.keys.len(), self.values.len()];
+        let shared = shape.key_value_heads > 0 && shape.heads.is_multiple_of(shape.key_value_heads);
+        if found != expected || shape.head_dimension == 0 || !shared {
+            return Err(Error::Request(format!(
+                "layer {} with {} tokens, {} query heads, {} key-value heads and {} numbers per head needs {expected:?} tilts, \
+                 keys and values, but was given {found:?}",
+                self.layer, self.count, shape.heads, shape.key_value_heads, shape.head_dimension
+            )));
+        }
+        Ok(())
+    }
+}
+
 /// Computes the attention of every layer: exactly, with replaced heads, from a cache; or records what it is given.
 pub trait LayerAttention {
     /// Writes the heads' outputs, `count` × heads × head dimension (before the output projection).

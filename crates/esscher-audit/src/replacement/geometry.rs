@@ -22,13 +22,14 @@ pub(crate) struct Geometry {
 }
 
 impl Geometry {
-    /// Missing numbers of the readers count as zeros.
+    /// Missing numbers of the readers count as zeros, and so does a covariance of another dimension.
     pub(crate) fn new(replacement: &Replacement, readers: &Readers, dimension: usize) -> Self {
         let d = dimension;
         let mut tilts = readers.pooled.clone();
         tilts.mean.resize(d, 0.0);
         let entry = |i: usize, j: usize| -> f64 {
-            let entry = readers.pooled.covariance.get(i * d + j).filter(|entry| entry.is_finite());
+            let fits = readers.pooled.covariance.len() == d * d;
+            let entry = readers.pooled.covariance.get(i * d + j).filter(|entry| fits && entry.is_finite());
             entry.map_or(0.0, |&entry| f64::from(entry))
         };
         // Largest eigenvalue first. A matrix of finite entries has its decomposition; should it fail, every coordinate

@@ -22,7 +22,7 @@ pub struct Replacement {
     /// Which tokens are kept for ever.
     pub atoms: Atoms,
     /// The last tokens, kept exactly; between `window` and `window + BLOCK` of them, since they leave it in blocks. None in
-    /// models where every token sees all.
+    /// models where every token sees all, at least one elsewhere.
     pub window: usize,
     /// Tokens of the middle kept exactly because the calibrated readers score them highest.
     pub top: usize,

@@ -50,7 +50,7 @@ fn run(
         cache.absorb_whole(head);
         cache.remake(&readers_after(known));
     }
-    let mut due = replacement.window + 1;
+    let mut due = replacement.window.saturating_add(1);
     for start in (0..head.len()).step_by(BLOCK) {
         if head.order == Order::Causal && start >= due {
             cache.remake(&readers_after(start));

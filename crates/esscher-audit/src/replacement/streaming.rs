@@ -199,12 +199,12 @@ impl StreamingCache {
         self.seen
     }
 
-    /// Memory that the context takes here, in bytes; what belongs to the readers is not counted, since all contexts share it.
+    /// Bytes of the tokens and states that are held; what belongs to the readers is not counted, since all contexts share it.
     pub fn bytes(&self) -> usize {
         self.atoms.bytes()
             + self.top.bytes()
             + self.window.bytes()
-            + self.top_scores.capacity() * size_of::<f64>()
+            + self.top_scores.len() * size_of::<f64>()
             + self.middle.iter().map(Moments::bytes).sum::<usize>()
             + self.centres.len() * size_of::<f32>()
     }
@@ -292,7 +292,7 @@ impl StreamingCache {
 
     /// Tokens open clusters until there are `count`, then join the nearest.
     fn join_clusters(&mut self, tokens: &Tokens, count: usize) {
-        let d = self.dimension;
+        let (d, count) = (self.dimension, count.max(1));
         let mut joined: Vec<Tokens> = vec![Tokens::default(); self.middle.len()];
         let places = self.geometry.places(&tokens.keys);
         for ((position, key, value), place) in tokens.iter(d).zip(places.chunks_exact(d)) {

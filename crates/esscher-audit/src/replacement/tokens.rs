@@ -38,10 +38,9 @@ impl Tokens {
         }
     }
 
-    /// Memory that is held.
+    /// Of what is held.
     pub(crate) fn bytes(&self) -> usize {
-        (self.keys.capacity() + self.values.capacity()) * size_of::<f32>()
-            + self.positions.capacity() * size_of::<usize>()
+        (self.keys.len() + self.values.len()) * size_of::<f32>() + self.positions.len() * size_of::<usize>()
     }
 }
 

@@ -11,6 +11,7 @@ use tokenizers::pre_tokenizers::split::{Split, SplitPattern};
 use tokenizers::{AddedToken, SplitDelimiterBehavior, Tokenizer};
 
 use crate::Error;
+use crate::checkpoint::shown;
 
 /// What files name `default`: punctuation apart, then GPT-2's words, then runs of digits in threes.
 const DEFAULT: [&str; 4] = [
@@ -39,11 +40,15 @@ pub(super) fn tokenizer(
     for merge in merges {
         let pair = merge.split_once(' ');
         let (left, right) =
-            pair.ok_or_else(|| damaged(format!("merge `{merge}` is not two tokens and a blank")))?;
+            pair.ok_or_else(|| damaged(format!("merge `{}` is not two tokens and a blank", shown(merge))))?;
         let merged = format!("{left}{right}");
         for token in [left, right, merged.as_str()] {
             if !numbers.contains_key(token) {
-                return Err(damaged(format!("merge `{merge}` needs `{token}`, which is no token")));
+                return Err(damaged(format!(
+                    "merge `{}` needs `{}`, which is no token",
+                    shown(merge),
+                    shown(token)
+                )));
             }
         }
         pairs.push((left.to_string(), right.to_string()));
@@ -81,7 +86,7 @@ fn words(file: &str, split: &str) -> Result<PreTokenizerWrapper, Error> {
         }
         _ => {
             return Err(Error::Unsupported {
-                what: format!("{file}: cutting text into words as `{split}`"),
+                what: format!("{file}: cutting text into words as `{}`", shown(split)),
                 problem: "`gpt-2`, `smollm` and `default` are; give the model's tokenizer.json beside it"
                     .to_string(),
             });

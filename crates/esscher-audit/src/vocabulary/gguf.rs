@@ -3,6 +3,7 @@
 use super::scored::{Piece, ScoredPieces};
 use super::{Kind, Template, Vocabulary, byte_level, check_length, token_below};
 use crate::Error;
+use crate::checkpoint::shown;
 
 /// What the metadata say, under the names of this crate.
 pub(crate) struct GgufVocabulary<'a> {
@@ -90,7 +91,7 @@ impl Vocabulary {
             }
             _ => {
                 return Err(Error::Unsupported {
-                    what: format!("{file}: tokeniser `{model}`"),
+                    what: format!("{file}: tokeniser `{}`", shown(model)),
                     problem: "`gpt2` and `llama` are; give the model's tokenizer.json beside it".to_string(),
                 });
             }

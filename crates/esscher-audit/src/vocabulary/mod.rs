@@ -8,6 +8,7 @@ mod byte_level;
 pub(crate) mod gguf;
 mod llama2c;
 mod scored;
+mod soundness;
 mod template;
 
 use scored::ScoredPieces;
@@ -49,9 +50,10 @@ impl Vocabulary {
     /// \[SEP\].
     ///
     /// # Errors
-    /// A file that the `tokenizers` library refuses, more tokens than rows, a template without the text.
+    /// A file that the `tokenizers` library refuses or would trust too far, more tokens than rows, a template without the text.
     pub fn from_json(file: &str, bytes: &[u8], rows: usize) -> Result<Self, Error> {
         let damaged = |problem: String| Error::Damaged { what: file.to_string(), problem };
+        soundness::check(file, bytes)?;
         let mut tokenizer = Tokenizer::from_bytes(bytes)
             .map_err(|error| damaged(format!("not a tokenizer.json of the `tokenizers` library: {error}")))?;
         tokenizer.with_padding(None);
@@ -161,11 +163,6 @@ impl Vocabulary {
     /// The token that begins a text, if the vocabulary has one.
     pub fn begin(&self) -> Option<u32> {
         self.begin
-    }
-
-    /// Whether [`encode`](Self::encode) puts [`begin`](Self::begin) in front.
-    pub fn puts_begin(&self) -> bool {
-        !self.template.prefix.is_empty()
     }
 
     /// What [`encode`](Self::encode) puts around a text.

@@ -21,7 +21,9 @@ impl Matrix {
     /// Writes W x for every row x of `inputs`: `inputs` has n rows of [`columns`](Self::columns) numbers, `outputs` n rows of
     /// [`rows`](Self::rows). Nothing is written past the shorter of the two.
     pub fn multiply(&self, inputs: &[f32], outputs: &mut [f32]) {
-        let (Some(count), true) = (inputs.len().checked_div(self.columns), self.rows > 0) else { return };
+        let (Some(count), true) = (inputs.len().checked_div(self.columns), self.rows > 0) else {
+            return outputs.fill(0.0);
+        };
         let count = count.min(outputs.len() / self.rows);
         let (inputs, outputs) = (&inputs[..count * self.columns], &mut outputs[..count * self.rows]);
         if count <= FEW {

@@ -158,6 +158,14 @@ fn damaged_gguf_files_are_refused_by_what_is_wrong() {
         "a divisor of the number of heads",
     );
     refused(&changed(&|file| file.set("llama.rope.scaling.type", 8, text("yarn"))), "scaled frequencies");
+    // A factor without a type is linear scaling.
+    for key in ["llama.rope.scaling.factor", "llama.rope.scale_linear"] {
+        refused(&changed(&|file| file.set(key, 6, 4_f32.to_le_bytes().to_vec())), "scaled frequencies");
+        assert!(
+            Checkpoint::read(&source(&changed(&|file| file.set(key, 6, 1_f32.to_le_bytes().to_vec()))))
+                .is_ok()
+        );
+    }
     refused(&changed(&|file| file.set("general.alignment", 4, size(0))), "a power of two");
     refused(&changed(&|file| file.set("x", 99, vec![0; 8])), "unknown value type 99");
     refused(&changed(&|file| file.set("x", 8, (1_u64 << 60).to_le_bytes().to_vec())), "the file has only");

@@ -8,7 +8,7 @@ use esscher_audit::examination::Findings;
 use esscher_audit::head::Order;
 use esscher_audit::model::Shape;
 use esscher_audit::portrait::{Portrait, Sink};
-use esscher_audit::replacement::Middle;
+use esscher_audit::replacement::{Atoms, Middle, Replacement};
 use esscher_audit::verdict::{Offer, Verdict, decide, judge, spread};
 use esscher_core::numerics::Stream;
 
@@ -195,6 +195,23 @@ fn a_cache_costs_what_its_tokens_and_states_take() {
     assert!((owned - dropped - 8.0 * state).abs() < 1e-6);
     // A short prompt is kept as it is.
     assert_eq!(gaussian.cache_bytes(&SHAPE, &frame, Running::Streaming, 50, 2), (12_800.0, 12_800.0));
+}
+
+/// Cluster means are moments in single precision, whatever they are called.
+#[test]
+fn cluster_means_cost_what_tilted_means_cost() {
+    let frame = Frame::default();
+    let bytes = |candidate: Candidate| candidate.bytes(&frame, 64, 4096, 2);
+    // The policy fills the places of light tokens with clusters too.
+    let lights = frame.atoms.most_light;
+    let means = Replacement {
+        atoms: Atoms { first: 4, light: 0.0, most_light: 0 },
+        window: 64,
+        top: 0,
+        middle: Middle::TiltedMeans { count: 32 + lights },
+    };
+    assert_eq!(bytes(measure("cluster-means/32")), means.bytes(64, 4096, 2));
+    assert!(bytes(measure("cluster-means/32")) > bytes(measure("expected-attention/32")));
 }
 
 #[test]

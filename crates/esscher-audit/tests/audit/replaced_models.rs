@@ -1,6 +1,7 @@
 //! Models whose heads are replaced: the same numbers by every way of running them.
 
 use crate::worlds::{bert, difference, llama, tokens};
+use esscher_audit::Error;
 use esscher_audit::assignment::{Assignment, Running};
 use esscher_audit::calibration::{Calibration, calibrate};
 use esscher_audit::candidate::{Candidate, Frame};
@@ -9,7 +10,7 @@ use esscher_audit::decoding::MixedCache;
 use esscher_audit::dossier::{Criterion, Dossier};
 use esscher_audit::examination::{Questions, examine};
 use esscher_audit::likelihood::{cosine_distance, embedding, log_loss};
-use esscher_audit::model::{ExactAttention, Model, Recorder};
+use esscher_audit::model::{ExactAttention, LayerAttention, LayerInput, Model, Recorder, Shape};
 use esscher_audit::readers::Readers;
 use esscher_audit::replaced::ReplacedAttention;
 use esscher_audit::replacement::Atoms;
@@ -119,6 +120,44 @@ fn a_cache_refuses_what_it_cannot_do() {
 }
 
 /// Two ways through the same texts: sums on the way, and recorded heads.
+#[test]
+fn what_is_of_another_model_is_refused() {
+    let model = decoder();
+    let shape = *model.shape();
+    let calibration = calibrated(&model);
+    let assignment = mixed(&model);
+    let deeper = Shape { layers: shape.layers + 1, ..shape };
+    let said = |refused: Result<(), Error>| refused.unwrap_err().to_string();
+    assert!(said(calibration.check(&deeper)).contains("calibration is of another model"));
+    let wider = Shape { head_dimension: 2 * shape.head_dimension, ..shape };
+    assert!(said(calibration.check(&wider)).contains("calibration is of another model"));
+    let other = Assignment::everywhere(&deeper, Candidate::Exact);
+    assert!(MixedCache::new(&shape, &other, &FRAME, &calibration).is_err());
+    assert!(ReplacedAttention::new(&shape, &other, &FRAME, Running::Offline, &calibration).is_err());
+    // A layer that is not there, and tables of another size.
+    let (tilts, keys) = (
+        vec![0.0; shape.heads * shape.head_dimension],
+        vec![0.0; shape.key_value_heads * shape.head_dimension],
+    );
+    let input =
+        LayerInput { layer: 0, start: 0, count: 1, tilts: &tilts, keys: &keys, values: &keys, residual: &[] };
+    let mut cache = MixedCache::new(&shape, &assignment, &FRAME, &calibration).unwrap();
+    let mut output = tilts.clone();
+    let beyond = LayerInput { layer: shape.layers, ..input };
+    assert!(said(cache.attend(&beyond, &mut output)).contains("no layer 3"));
+    assert!(said(cache.attend(&LayerInput { keys: &keys[1..], ..input }, &mut output)).contains("was given"));
+    // Nothing was taken in.
+    cache.attend(&input, &mut output).unwrap();
+}
+
+#[test]
+fn an_encoder_predicts_nothing() {
+    let model = Model::new(Weights::Bert(bert())).unwrap();
+    let mut attention = ExactAttention::new(model.shape());
+    let refused = log_loss(&model, &[1, 2, 3], &mut attention, &Unwatched).unwrap_err().to_string();
+    assert!(refused.contains("does not predict"), "{refused}");
+}
+
 #[test]
 fn calibration_is_what_recorded_heads_give() {
     let model = decoder();

@@ -545,6 +545,11 @@ fn sizes_that_do_not_fit_are_no_panic() {
         assert_eq!(streaming::outputs(&replacement(middle), &[head], &readers)[0].len(), 12);
         assert!(streaming::outputs(&replacement(middle), &[empty], &readers)[0].is_empty());
         assert!(streaming::outputs(&replacement(middle), &[], &readers).is_empty());
+        let none = Replacement { middle: Middle::TiltedMeans { count: 0 }, window: 1, ..replacement(middle) };
+        let text = Text::random(19, 100);
+        assert!(
+            streaming::outputs(&none, &[text.head(Order::Causal)], &readers)[0].iter().all(|x| x.is_finite())
+        );
         let mut cache = StreamingCache::new(&replacement(middle), &readers, 4);
         let refused = cache.absorb(&[1.0; 3], &[1.0; 4]).unwrap_err().to_string();
         assert!(refused.contains("3 and 4 numbers") && refused.contains("dimension 4"), "{refused}");

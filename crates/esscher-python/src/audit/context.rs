@@ -3,14 +3,11 @@
 use crate::arrays::Singles;
 use crate::numbers;
 use esscher_audit::candidate::Frame;
-use esscher_audit::head::{Head, Order};
+use esscher_audit::head::{Head, LARGEST_DIMENSION, Order};
 use esscher_audit::readers::{Readers, Tilts};
 use esscher_audit::replacement::Atoms;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-
-/// Heads of more numbers are refused: a covariance of this many has a million.
-pub(super) const LARGEST_HEAD: usize = 1024;
 
 /// First tokens, light ones, at most so many, and the window, as Python gives them.
 pub(super) type PyFrame<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>);
@@ -63,11 +60,11 @@ pub(super) fn scale(value: Option<&Bound<'_, PyAny>>, dimension: usize) -> PyRes
 
 /// Numbers per key, value and query.
 pub(super) fn dimension(what: &str, found: usize) -> PyResult<usize> {
-    if (1..=LARGEST_HEAD).contains(&found) {
+    if (1..=LARGEST_DIMENSION).contains(&found) {
         return Ok(found);
     }
     Err(PyValueError::new_err(format!(
-        "{what} is {found}: expected from 1 to {LARGEST_HEAD} numbers per key"
+        "{what} is {found}: expected from 1 to {LARGEST_DIMENSION} numbers per key"
     )))
 }
 

@@ -28,7 +28,8 @@ fn frame(section: &mut Section, shape: &Shape) -> Result<Frame, Mistake> {
         Order::Causal => frame.window,
         Order::Whole => 0,
     };
-    let window = section.integer("window", 0..=65_536, Some(default as u64))? as usize;
+    let least = u64::from(shape.order == Order::Causal);
+    let window = section.integer("window", least..=65_536, Some(default as u64))? as usize;
     if shape.order == Order::Whole && window > 0 {
         let message =
             format!("every token of this model sees all: there is no window, expected 0, found {window}");

@@ -1,0 +1,80 @@
+//! What a tokenizer.json must hold before the library reads it: its reader trusts files in places where a hostile one makes it panic
+//! or ask for gigabytes.
+
+use crate::Error;
+use crate::checkpoint::shown;
+use serde_json::Value;
+
+/// Refuses templates with tokens that are not there, merges of what are no tokens, and compiled normalisers.
+pub(super) fn check(file: &str, bytes: &[u8]) -> Result<(), Error> {
+    let damaged = |problem: String| Error::Damaged { what: file.to_string(), problem };
+    let json: Value =
+        serde_json::from_slice(bytes).map_err(|error| damaged(format!("it is no JSON: {error}")))?;
+    if holds_type(&json["normalizer"], "Precompiled") {
+        return Err(Error::Unsupported {
+            what: format!("{file}: a normaliser of type `Precompiled`"),
+            problem: "those that the file spells out are; record queries, keys and values as a dump"
+                .to_string(),
+        });
+    }
+    template(&json["post_processor"]).map_err(damaged)?;
+    merges(&json["model"]).map_err(damaged)
+}
+
+/// Whether a value, or anything inside it, says that it is of this type.
+fn holds_type(value: &Value, name: &str) -> bool {
+    match value {
+        Value::Object(entries) => {
+            entries.get("type").and_then(Value::as_str) == Some(name)
+                || entries.values().any(|value| holds_type(value, name))
+        }
+        Value::Array(values) => values.iter().any(|value| holds_type(value, name)),
+        _ => false,
+    }
+}
+
+/// Every template around a single text: the text is `A`, and the other pieces are among its special tokens.
+fn template(processor: &Value) -> Result<(), String> {
+    for inner in processor["processors"].as_array().into_iter().flatten() {
+        template(inner)?;
+    }
+    if processor["type"].as_str() != Some("TemplateProcessing") {
+        return Ok(());
+    }
+    for piece in processor["single"].as_array().into_iter().flatten() {
+        let special = piece["SpecialToken"]["id"].as_str();
+        let known = special.is_some_and(|id| processor["special_tokens"].get(id).is_some());
+        if !known && piece["Sequence"]["id"].as_str() != Some("A") {
+            return Err(format!(
+                "its template has the piece `{}`, expected the text `A` or one of its special tokens",
+                shown(&piece.to_string())
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Every merge: both parts and what they make are tokens.
+fn merges(model: &Value) -> Result<(), String> {
+    let prefix = model["continuing_subword_prefix"].as_str().unwrap_or_default();
+    for merge in model["merges"].as_array().into_iter().flatten() {
+        let pair = match merge {
+            Value::String(text) => text.split_once(' '),
+            Value::Array(parts) => match parts.as_slice() {
+                [Value::String(left), Value::String(right)] => Some((left.as_str(), right.as_str())),
+                _ => None,
+            },
+            _ => None,
+        };
+        let refused = |why: &str| format!("merge `{}` {why}", shown(&merge.to_string()));
+        let (left, right) = pair.ok_or_else(|| refused("is not two tokens"))?;
+        let continued =
+            right.strip_prefix(prefix).ok_or_else(|| refused("lacks the prefix of its second part"))?;
+        for token in [left, right, format!("{left}{continued}").as_str()] {
+            if model["vocab"].get(token).is_none() {
+                return Err(refused(&format!("needs `{}`, which is no token", shown(token))));
+            }
+        }
+    }
+    Ok(())
+}
