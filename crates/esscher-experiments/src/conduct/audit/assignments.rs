@@ -156,7 +156,8 @@ fn equal_bytes(shape: &Shape, frame: &Frame, length: usize) -> Vec<Candidate> {
     };
     let mut all = Vec::new();
     if shape.order == Order::Causal {
-        // A policy that keeps moments affords fewer of them than tokens.
+        // A policy that keeps moments affords fewer of them than tokens: cluster means, which have means in the places of light tokens
+        // as well, none at all at short lengths.
         all.extend(
             Policy::ALL
                 .map(|policy| largest(budget, &|budget| Candidate::Kept { policy, budget }))
@@ -223,4 +224,44 @@ pub(super) fn found(plan: &ModelPlan, losses: &Losses) -> Vec<AssignmentFound> {
             retrieval: plan.hides_needles().then(|| Estimated::from(losses.retrieval(number))),
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{budget, equal_bytes};
+    use crate::kinds::audit::model::BYTES_PER_NUMBER;
+    use esscher_audit::candidate::{Candidate, Frame};
+    use esscher_audit::eviction::Policy;
+    use esscher_audit::head::Order;
+    use esscher_audit::model::Shape;
+
+    #[test]
+    fn no_candidate_of_equal_bytes_takes_more_than_evicted_tokens() {
+        for order in [Order::Causal, Order::Whole] {
+            let window = if order == Order::Causal { 64 } else { 0 };
+            let frame = Frame { window, ..Frame::default() };
+            for head_dimension in [16, 48, 64, 128] {
+                let shape = Shape {
+                    layers: 2,
+                    heads: 4,
+                    key_value_heads: 2,
+                    head_dimension,
+                    width: 4 * head_dimension,
+                    vocabulary: 100,
+                    context: 8192,
+                    order,
+                };
+                for length in [128, 256, 1024, 8192] {
+                    let bytes = |one: &Candidate| one.bytes(&frame, head_dimension, length, BYTES_PER_NUMBER);
+                    let kept = (frame.tokens() + budget(length)) * 2 * head_dimension * BYTES_PER_NUMBER;
+                    let all = equal_bytes(&shape, &frame, length);
+                    assert!(all.iter().all(|one| bytes(one) <= kept), "{all:?}");
+                    let named = |name: &str| all.iter().any(|one| one.to_string().starts_with(name));
+                    assert!(named("tilted-means/") && named("reduced-gaussian/"), "{all:?}");
+                    let clusters = order == Order::Causal && length >= 1024;
+                    assert_eq!(named(Policy::ClusterMeans.name()), clusters, "{all:?}");
+                }
+            }
+        }
+    }
 }
