@@ -959,7 +959,7 @@ fn a_real_model_has_heads_that_may_be_replaced() {
     // heads hardly moves the loss of any text, and as many others do: root mean squares over 8 texts are 0.009, 0.037, 0.056, 0.046 and
     // for all heads dropped 0.057. If verdicts were no better than chance, one ratio of two such numbers were below a half with probability
     // 0.03 (squares: F with 8 and 8 degrees of freedom below 1/4); if they are as good as measured, other texts would miss one with
-    // probability 0.01.
+    // probability 0.03 (the sum over the four; these texts are fixed).
     let moved = |name: &str| {
         let one = found.assignments.iter().find(|one| one.name == name);
         let difference = one.unwrap_or_else(|| panic!("no {name}")).difference;
