@@ -90,8 +90,9 @@ class Audit:
     """A row per query head, candidate and way of running: mean error over texts with its bounds."""
     assignments: Results
     """A row per way to replace heads, the first with none: the model's ``log_loss`` (for encoders
-    ``embedding_distance``), its paired ``difference`` to exact attention with ``standard_error``, the part of the
-    cache that is left, and of needles that are found (``retrieval``). Empty for an audit of heads only."""
+    ``embedding_distance``), its paired ``difference`` to exact attention with ``standard_error``, the share of
+    the cache that is left and its bytes, at the tested length and at the model's context, and the share of needles that
+    are found (``retrieval``). Empty for an audit of heads only."""
     full_attention_heads: NDArray[np.float64]
     """Layers × key-value heads, about dropping the middle and nothing else, which is what DuoAttention does: a head
     keeps full attention where the number is at least one half."""
@@ -126,8 +127,8 @@ class Audit:
         )
         self.errors = Results(_error_columns(verdicts["heads"]), title=f"errors of the heads of {self.model}")
         rows = found["assignments"]
-        keys = ["name", "running", "heads", "key_value_heads", "cache_share", "cache_share_at_context", "loss"]
-        keys += ["difference", "standard_error", "retrieval"]
+        keys = ["name", "running", "heads", "key_value_heads", "cache_share", "cache_share_at_context", "cache_bytes"]
+        keys += ["cache_bytes_at_context", "loss", "difference", "standard_error", "retrieval"]
         names = {"loss": found["measured"].replace(" ", "_")}
         columns = {names.get(key, key): [row[key] for row in rows] for key in keys}
         self.assignments = Results(columns, title=f"{self.model} with replaced heads")

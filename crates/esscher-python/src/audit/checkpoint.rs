@@ -129,6 +129,8 @@ fn assignment<'py>(py: Python<'py>, found: &AssignmentFound) -> PyResult<Bound<'
     row.set_item("key_value_heads", found.key_value_heads)?;
     row.set_item("cache_share", found.cache_share)?;
     row.set_item("cache_share_at_context", found.cache_share_at_context)?;
+    row.set_item("cache_bytes", found.cache_bytes.1)?;
+    row.set_item("cache_bytes_at_context", found.cache_bytes_at_context.1)?;
     row.set_item("loss", found.loss.mean)?;
     row.set_item("difference", found.difference.mean)?;
     row.set_item("standard_error", error(&found.difference))?;
