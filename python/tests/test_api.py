@@ -38,6 +38,7 @@ MODULES = {
     "audit::eviction": f"{AUDIT}/eviction/mod.rs",
     "audit::head": f"{AUDIT}/head.rs",
     "audit::portrait": f"{AUDIT}/portrait.rs",
+    "audit::readers": f"{AUDIT}/readers.rs",
     "audit::replacement": f"{AUDIT}/replacement/mod.rs",
     "audit::verdict": f"{AUDIT}/verdict.rs",
 }
