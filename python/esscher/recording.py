@@ -337,10 +337,9 @@ def _array(given: Any) -> _Array:
 
 
 def _lowest(mask: Any) -> float:
-    """The lowest finite number of a mask's precision."""
-    name = str(getattr(mask, "dtype", "float32")).removeprefix("torch.")
-    # NumPy does not know bfloat16; its range is that of float32.
-    return float(np.finfo(name if name in ("float16", "float64") else "float32").min)
+    """The lowest finite number of a mask's precision, or of single precision, to which wider ones are read."""
+    half = str(getattr(mask, "dtype", "")).endswith(".float16") or getattr(mask, "dtype", None) == np.float16
+    return float(np.finfo(np.float16 if half else np.float32).min)
 
 
 def _rows(tensor: Any) -> _Array:
