@@ -319,11 +319,11 @@ def state_tokens(
     """What the state of a candidate takes at most, in tokens of a key and a value of ``dimension`` numbers each.
 
     That is the tokens kept exactly, the window with its block of 32, and what stands for the middle: a mean takes 1, a
-    Gaussian d + 1. Exact attention takes as many as there are: infinity.
+    Gaussian of rank r about 2 + r/2 + r²/4d, with all its moments. Exact attention takes as many as there are: infinity.
 
     >>> from esscher import audit
     >>> audit.state_tokens("tilted-gaussian", 64) - audit.state_tokens("dropped", 64)
-    65.0
+    51.2578125
     """
     return _native.audit_state_tokens(_word("candidate", candidate), dimension, (first, 0.0, most_light, window))
 
