@@ -319,7 +319,7 @@ def state_tokens(
     """What the state of a candidate takes at most, in tokens of a key and a value of ``dimension`` numbers each.
 
     That is the tokens kept exactly, the window with its block of 32, and what stands for the middle: a mean takes 1, a
-    Gaussian of rank r about 2 + r/2 + r²/4d, with all its moments. Exact attention takes as many as there are: infinity.
+    Gaussian of rank r about 2 + r/2 + r²/4d. Exact attention takes as many as there are: infinity.
 
     >>> from esscher import audit
     >>> audit.state_tokens("tilted-gaussian", 64) - audit.state_tokens("dropped", 64)
