@@ -5,6 +5,7 @@ Usage: python bench/audit_tables.py FOLDER, which bench/audit_tables has filled.
 
 import itertools
 import json
+import math
 import pathlib
 import statistics
 import sys
@@ -47,12 +48,30 @@ def assignments(found):
 
 
 def agreement(one, other):
-    """How often two audits of the same heads say the same."""
-    pairs = list(zip(one["heads"], other["heads"], strict=True))
-    same = sum(first["verdict"] == second["verdict"] for first, second in pairs)
-    both = sum(first["verdict"] == second["verdict"] == "accepted" for first, second in pairs)
-    opposite = sum({first["verdict"], second["verdict"]} == {"accepted", "refused"} for first, second in pairs)
-    print(f"\n{len(pairs)} heads: {same} verdicts agree, {both} accepted by both, {opposite} are opposite")
+    """How far two audits of the same heads say the same, by candidate."""
+
+    def errors(verdicts):
+        return {
+            (head["layer"], head["head"], error["candidate"], error["running"]): error
+            for head in verdicts["heads"]
+            for error in head["errors"]
+            if error["mean"]
+        }
+
+    here, there = errors(one), errors(other)
+    common = sorted({key[2:] for key in here} & {key[2:] for key in there})
+    print(
+        f"\n{'candidate':30}{'running':12}{'correlation':>12}{'sure<5% here':>14}{'<5% there':>11}{'<7.5%':>7}{'<10%':>6}"
+    )
+    for asked in common:
+        pairs = [(here[key], there[key]) for key in here if key[2:] == asked and key in there]
+        logs = [[math.log(error["mean"]) for error in side] for side in zip(*pairs, strict=True)]
+        sure = [second["mean"] for first, second in pairs if first["high"] is not None and first["high"] <= 0.05]
+        within = [sum(mean <= bound for mean in sure) for bound in (0.05, 0.075, 0.10)]
+        print(
+            f"{asked[0]:30}{asked[1]:12}{statistics.correlation(*logs):12.3f}{len(sure):14}"
+            f"{within[0]:11}{within[1]:7}{within[2]:6}"
+        )
 
 
 def main():
