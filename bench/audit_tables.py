@@ -60,9 +60,7 @@ def agreement(one, other):
 
     here, there = errors(one), errors(other)
     common = sorted({key[2:] for key in here} & {key[2:] for key in there})
-    print(
-        f"\n{'candidate':30}{'running':12}{'correlation':>12}{'sure<5% here':>14}{'<5% there':>11}{'<7.5%':>7}{'<10%':>6}"
-    )
+    print(f"\n{'candidate':30}{'running':12}{'correlated':>12}{'sure<5%':>14}{'<5% there':>11}{'<7.5%':>7}{'<10%':>6}")
     for asked in common:
         pairs = [(here[key], there[key]) for key in here if key[2:] == asked and key in there]
         logs = [[math.log(error["mean"]) for error in side] for side in zip(*pairs, strict=True)]
