@@ -65,7 +65,7 @@ pub fn calibrate(
     Observations::calibration(&observations).map(Some)
 }
 
-/// What one text told of the readers of every key-value head: sums, so that those of several texts are added.
+/// What texts told of the readers of every key-value head: sums, so that those of several texts are added.
 #[derive(Debug, Clone)]
 pub struct Observations {
     shape: Shape,

@@ -49,7 +49,8 @@ impl<'a> ReplacedAttention<'a> {
 
 impl LayerAttention for ReplacedAttention<'_> {
     fn attend(&mut self, input: &LayerInput<'_>, output: &mut [f32]) -> Result<(), Error> {
-        let row = self.assignment.rows().get(input.layer).map_or(&[][..], Vec::as_slice);
+        input.check(&self.shape)?;
+        let row = &self.assignment.rows()[input.layer];
         if row.contains(&Candidate::Exact) {
             self.exact.attend(input, output)?;
         }

@@ -426,15 +426,17 @@ fn llama(metadata: &Metadata<'_>, mut tensors: Tensors<'_>) -> Result<LlamaWeigh
             "record queries, keys and values as a dump",
         ));
     }
-    let scaling = metadata.text("llama.rope.scaling.type")?.filter(|scaling| *scaling != "none");
     // Without a type, a factor means linear scaling; 0 and 1 scale nothing.
-    let mut factors = ["llama.rope.scaling.factor", "llama.rope.scale_linear"].into_iter();
-    let scaled = factors.any(|key| match metadata.values.get(key) {
+    let scales = |key: &str| match metadata.values.get(key) {
         None => false,
         Some(Value::Float(factor)) => *factor != 0.0 && *factor != 1.0,
         Some(_) => true,
-    });
-    if scaling.is_some() || scaled || tensors.contains("rope_freqs.weight") {
+    };
+    let scaled = match metadata.text("llama.rope.scaling.type")? {
+        Some(scaling) => scaling != "none",
+        None => scales("llama.rope.scaling.factor") || scales("llama.rope.scale_linear"),
+    };
+    if scaled || tensors.contains("rope_freqs.weight") {
         return Err(unsupported(
             "rotation with scaled frequencies".to_string(),
             "only one base for all frequencies is; record queries, keys and values as a dump",

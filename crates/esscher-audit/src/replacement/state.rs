@@ -44,7 +44,7 @@ pub fn exact_bytes(dimension: usize, tokens: usize, bytes_per_number: usize) -> 
 
 impl Middle {
     /// Token-equivalents of the middle, infinite for [`Middle::Exact`]: 1 for a tilted mean, for a Gaussian all its numbers (moments,
-    /// a symmetric covariance once, the boxes of the guard) in tokens of 2d: 2 + r/2 + r/d + r²/4d for rank r, 52 at d = r = 64.
+    /// a symmetric covariance once, the boxes of the guard) in tokens of 2d: about 2 + r/2 + r/d + r²/4d for rank r, 51.3 at d = r = 64.
     pub fn state_tokens(&self, dimension: usize) -> f64 {
         match *self {
             Middle::Exact => f64::INFINITY,

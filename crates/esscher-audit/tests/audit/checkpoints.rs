@@ -158,6 +158,11 @@ fn damaged_gguf_files_are_refused_by_what_is_wrong() {
         "a divisor of the number of heads",
     );
     refused(&changed(&|file| file.set("llama.rope.scaling.type", 8, text("yarn"))), "scaled frequencies");
+    let unscaled = changed(&|file| {
+        file.set("llama.rope.scaling.type", 8, text("none"));
+        file.set("llama.rope.scaling.factor", 6, 4_f32.to_le_bytes().to_vec());
+    });
+    assert!(Checkpoint::read(&source(&unscaled)).is_ok());
     // A factor without a type is linear scaling.
     for key in ["llama.rope.scaling.factor", "llama.rope.scale_linear"] {
         refused(&changed(&|file| file.set(key, 6, 4_f32.to_le_bytes().to_vec())), "scaled frequencies");

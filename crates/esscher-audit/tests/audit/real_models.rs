@@ -121,6 +121,7 @@ fn smollm2_reads_prose_as_transformers_does() {
     let summary = Summary::of(&losses);
     let (mean, error) = (summary.mean().unwrap(), summary.standard_error().unwrap());
     println!("perplexity {:.2}, log loss {mean:.4} ± {error:.4} over 8 segments", mean.exp());
+    assert_eq!(losses.len(), 8);
     for (found, expected) in losses.iter().zip(reference("smollm2_prose")["losses"].as_array().unwrap()) {
         // The reference's mean is taken in single precision: measured differences are up to 2e-5.
         assert!((found - expected.as_f64().unwrap()).abs() < 1e-4, "{found} {expected}");

@@ -146,6 +146,9 @@ fn what_is_of_another_model_is_refused() {
     let beyond = LayerInput { layer: shape.layers, ..input };
     assert!(said(cache.attend(&beyond, &mut output)).contains("no layer 3"));
     assert!(said(cache.attend(&LayerInput { keys: &keys[1..], ..input }, &mut output)).contains("was given"));
+    let mut replaced =
+        ReplacedAttention::new(&shape, &assignment, &FRAME, Running::Offline, &calibration).unwrap();
+    assert!(said(replaced.attend(&beyond, &mut output)).contains("no layer 3"));
     // Nothing was taken in.
     cache.attend(&input, &mut output).unwrap();
 }

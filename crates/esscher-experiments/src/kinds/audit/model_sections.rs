@@ -226,9 +226,11 @@ impl ModelPlan {
     fn shown_in_bytes(&self) -> Vec<usize> {
         let context = self.shape().context;
         let bytes = |number: &usize| self.cache_bytes(&self.assignments[*number], context).1;
-        let everywhere = (1..self.assignments.len()).filter(|number| self.is_everywhere(*number));
+        let accepted = self.assignments.iter().position(|named| named.name == ACCEPTED);
+        let everywhere = (1..self.assignments.len())
+            .filter(|number| self.is_everywhere(*number) && Some(*number) != accepted);
         let cheapest = everywhere.min_by(|one, other| bytes(one).total_cmp(&bytes(other)));
-        match self.assignments.iter().position(|named| named.name == ACCEPTED) {
+        match accepted {
             Some(accepted) => [Some(0), Some(accepted), cheapest].into_iter().flatten().collect(),
             None => (0..self.assignments.len().min(MOST_CURVES)).collect(),
         }
