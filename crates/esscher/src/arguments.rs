@@ -29,14 +29,15 @@ Exit codes:
 const AUDIT_EXAMPLES: &str = "\
 Examples:
   esscher audit stories15M                                   a first audit, under a minute
-  esscher audit smollm2 --length 1024                        a language model of today, some minutes
+  esscher audit smollm2 --length 1024                        a language model of today, a quarter of an hour
   esscher audit smollm2 --length 128 512 2048 --heads-only   how verdicts change with the length
   esscher audit model.gguf --text mine.txt --test other.txt  your checkpoint on your texts
   esscher audit minilm --candidates mean,tilted-gaussian     an encoder, two replacements
   esscher audit a.npz b.npz c.npz d.npz                      dumps of any model's heads, one per text
 
 Read the report from the top: what can be saved, then every head. `verdicts.json` has all numbers;
-`full_attention_heads.tsv` is what DuoAttention reads (threshold 0.5 gives the verdicts).";
+`full_attention_heads.tsv` is what DuoAttention reads (threshold 0.5 gives the verdicts on
+dropping the middle).";
 
 /// For every command.
 #[derive(Debug, Clone, Args)]
