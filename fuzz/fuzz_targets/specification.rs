@@ -1,7 +1,7 @@
 //! Any text: read as a specification it gives a mistake or a plan, never a panic, and its normal form is stable.
 #![no_main]
 
-use esscher_experiments::{Planned, Settings};
+use esscher_questions::{Planned, Settings};
 use esscher_lab::Experiment;
 use libfuzzer_sys::fuzz_target;
 

@@ -17,96 +17,28 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from esscher import recording
-from esscher._native import (
-    VERSION,
-    Affine,
-    Attention,
-    Block,
-    Cube,
-    Custom,
-    DescentState,
-    Empirical,
-    ExactFlow,
-    Gaussian,
-    Gradient,
-    Heads,
-    HighDimensional,
-    Laplace,
-    LinearAttention,
-    LinearAttentionTraining,
-    Measure,
-    Mixture,
-    Product,
-    Rademacher,
-    RegressionHead,
-    RegressionLayer,
-    SoftmaxAttention,
-    Sphere,
-)
-from esscher.authors import AuthorsExperiment, authors_experiment
-from esscher.estimate import Estimate
-from esscher.flows import Flow, Training
-from esscher.horizons import Horizon, horizon
-from esscher.layers import Collapse, Layer, LayerFlow, LayerStack, depth, exact_softmax_flow
-from esscher.prompts import DeltaMethod, FinitePrompt, delta_method, finite_prompt, gaussian_gradient_constant
-from esscher.rates import LocalSlopes, RateFit, local_slopes, rate_fit
-from esscher.regression import (
-    BlockGradient,
-    DrawnCovariates,
-    HeadGradient,
-    LinearRegression,
-    Response,
-    SpectralGradient,
-    SpectralTask,
-    TrainingHorizon,
-    regression,
-    response,
-    spiked,
-    toeplitz,
-)
-from esscher.results import Results
-from esscher.runs import (
-    Plan,
-    Reproduction,
-    Run,
-    catalogue,
-    example,
-    instruction_sets,
-    merge,
-    plan,
-    read_run,
-    report,
-    reproduce,
-    run,
-    shard,
-)
-from esscher.scales import (
-    critical_score_deviation,
-    output_bound,
-    rate_exponent,
-    regime,
-    score_gradient_bound,
-    trajectory_bound,
-    typical_error_exponent,
-    value_gradient_bound,
-)
-from esscher.studies import Study, concentration
-from esscher.tasks import (
-    Baselines,
-    ClassificationTask,
-    Descent,
-    GeneralisedTask,
-    LinearTask,
-    Prompt,
-    SimulatedRisk,
-    SparseTask,
-    Task,
-)
-from esscher.weights import WeightMoments, opposite_pair, shrinkage, weight_moments
+from esscher import recording as recording
+from esscher._native import *
+from esscher._native import VERSION
+from esscher.authors import *
+from esscher.estimate import *
+from esscher.flows import *
+from esscher.horizons import *
+from esscher.layers import *
+from esscher.prompts import *
+from esscher.questions import *
+from esscher.rates import *
+from esscher.regression import *
+from esscher.results import *
+from esscher.runs import *
+from esscher.scales import *
+from esscher.studies import *
+from esscher.tasks import *
+from esscher.weights import *
 
 if TYPE_CHECKING:
-    from esscher import audit, zoo
+    from esscher import audit as audit
+    from esscher import zoo as zoo
 
 __version__ = VERSION
 
@@ -118,102 +50,6 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module 'esscher' has no attribute {name!r}")
 
 
-__all__ = [
-    "Affine",
-    "Attention",
-    "AuthorsExperiment",
-    "Baselines",
-    "Block",
-    "BlockGradient",
-    "ClassificationTask",
-    "Collapse",
-    "Cube",
-    "Custom",
-    "DeltaMethod",
-    "Descent",
-    "DescentState",
-    "DrawnCovariates",
-    "Empirical",
-    "Estimate",
-    "ExactFlow",
-    "FinitePrompt",
-    "Flow",
-    "Gaussian",
-    "GeneralisedTask",
-    "Gradient",
-    "HeadGradient",
-    "Heads",
-    "HighDimensional",
-    "Horizon",
-    "Laplace",
-    "Layer",
-    "LayerFlow",
-    "LayerStack",
-    "LinearAttention",
-    "LinearAttentionTraining",
-    "LinearRegression",
-    "LinearTask",
-    "LocalSlopes",
-    "Measure",
-    "Mixture",
-    "Plan",
-    "Product",
-    "Prompt",
-    "Rademacher",
-    "RateFit",
-    "RegressionHead",
-    "RegressionLayer",
-    "Reproduction",
-    "Response",
-    "Results",
-    "Run",
-    "SimulatedRisk",
-    "SoftmaxAttention",
-    "SparseTask",
-    "SpectralGradient",
-    "SpectralTask",
-    "Sphere",
-    "Study",
-    "Task",
-    "Training",
-    "TrainingHorizon",
-    "WeightMoments",
-    "audit",
-    "authors_experiment",
-    "catalogue",
-    "concentration",
-    "critical_score_deviation",
-    "delta_method",
-    "depth",
-    "exact_softmax_flow",
-    "example",
-    "finite_prompt",
-    "gaussian_gradient_constant",
-    "horizon",
-    "instruction_sets",
-    "local_slopes",
-    "merge",
-    "opposite_pair",
-    "output_bound",
-    "plan",
-    "rate_exponent",
-    "rate_fit",
-    "read_run",
-    "recording",
-    "regime",
-    "regression",
-    "report",
-    "reproduce",
-    "response",
-    "run",
-    "score_gradient_bound",
-    "shard",
-    "shrinkage",
-    "spiked",
-    "toeplitz",
-    "trajectory_bound",
-    "typical_error_exponent",
-    "value_gradient_bound",
-    "weight_moments",
-    "zoo",
-]
+# Everything above that is ours: each module says what it offers.
+_offered = [name for name, thing in globals().items() if getattr(thing, "__module__", "").startswith("esscher")]
+__all__ = ["audit", "recording", "zoo", *(name for name in _offered if not name.startswith("_"))]

@@ -35,6 +35,12 @@ def shown(label: str, progress: Progress) -> Iterator[Callable[[float], object] 
         display.close()
 
 
+def ask(label: str, function: Callable[..., Any], asked: dict[str, Any], **more: Any) -> Any:
+    """Calls a native function with the arguments of a Python one, its ``locals()``, and shows its progress."""
+    with shown(label, asked.get("progress")) as report:
+        return function({**asked, **more, "progress": report})
+
+
 def _display(label: str) -> _Display:
     if _in_notebook():
         return _Notebook(label)

@@ -38,14 +38,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from esscher import _native
-from esscher._progress import Progress, shown
+from esscher._progress import Progress, ask
 from esscher.results import Results
 from esscher.runs import _seed
 
-if not hasattr(_native, "AuditCache"):
+try:
+    from esscher._native import StreamingCache
+except ImportError as error:
     raise ImportError(
         "esscher was built without its audit: build it with the cargo feature audit, which is on by default"
-    )
+    ) from error
 
 __all__ = ["Audit", "Readers", "StreamingCache", "audit", "calibrate", "models", "replace", "state_tokens"]
 
@@ -102,35 +104,23 @@ class Audit:
     """The report, a page that asks nothing of a network."""
 
     def __init__(self, found: Mapping[str, Any]) -> None:
-        self.folder = Path(found["folder"])
-        self.model = found["model"]
+        for name in ("model", "length", "texts", "running", "tolerance", "advice"):
+            setattr(self, name, found[name])
+        self.folder, self.report = Path(found["folder"]), Path(found["report"])
         layers, heads, key_value_heads = found["sizes"]
         self.sizes = (layers, heads, key_value_heads)
-        self.length = found["length"]
-        self.texts = found["texts"]
-        self.running = found["running"]
-        self.tolerance = found["tolerance"]
-        self.advice = found["advice"]
-        self.report = Path(found["report"])
         verdicts = json.loads(Path(found["verdicts"]).read_text(encoding="utf-8"))
         self.criterion = verdicts["criterion"]
         self.heads = Results(_head_columns(verdicts["heads"], self.running), title=f"the heads of {self.model}")
-        self.key_value_heads = Results(
-            {
-                "layer": [row["layer"] for row in verdicts["key_value_heads"]],
-                "head": [row["head"] for row in verdicts["key_value_heads"]],
-                "verdict": [row["verdict"] for row in verdicts["key_value_heads"]],
-                "candidate": [row["candidate"] for row in verdicts["key_value_heads"]],
-                "best_error": [_number(row["best_error"]) for row in verdicts["key_value_heads"]],
-            },
-            title=f"the key-value heads of {self.model}",
-        )
+        shared = verdicts["key_value_heads"]
+        columns = {name: [row[name] for row in shared] for name in ("layer", "head", "verdict", "candidate")}
+        columns["best_error"] = [_number(row["best_error"]) for row in shared]
+        self.key_value_heads = Results(columns, title=f"the key-value heads of {self.model}")
         self.errors = Results(_error_columns(verdicts["heads"]), title=f"errors of the heads of {self.model}")
-        rows = found["assignments"]
         keys = ["name", "running", "heads", "key_value_heads", "cache_share", "cache_share_at_context", "cache_bytes"]
         keys += ["cache_bytes_at_context", "loss", "difference", "standard_error", "retrieval"]
         names = {"loss": found["measured"].replace(" ", "_")}
-        columns = {names.get(key, key): [row[key] for row in rows] for key in keys}
+        columns = {names.get(key, key): [row[key] for row in found["assignments"]] for key in keys}
         self.assignments = Results(columns, title=f"{self.model} with replaced heads")
         self.full_attention_heads = np.loadtxt(found["full_attention_heads"], delimiter="\t", ndmin=2)
 
@@ -194,28 +184,21 @@ def audit(
     >>> found.sizes, len(found.heads), found.full_attention_heads.shape
     ((2, 4, 2), 8, (2, 2))
     """
-    if not isinstance(heads_only, bool):
-        raise TypeError(f"heads_only: expected True or False, found an object of type {type(heads_only).__name__}")
     names = _models(model)
-    name = names[0] if len(names) == 1 else f"{len(names)} dumps"
     quiet = progress is False or callable(progress) or os.environ.get("ESSCHER_PROGRESS") == "0"
-    with shown(f"audit of {name}", progress) as report:
-        found = _native.audit_model(
-            names,
-            text=None if text is None else _path("text", text),
-            test=None if test is None else _path("test", test),
-            lengths=_lengths(lengths),
-            tolerance=tolerance,
-            criterion=_word("criterion", criterion),
-            candidates=_candidates(candidates),
-            texts=texts,
-            heads_only=heads_only,
-            out=Path(out),
-            seed=_seed(seed),
-            told=None if quiet else _tell,
-            progress=report,
-        )
-    return Audit(found)
+    asked = {
+        **locals(),
+        "model": names,
+        "text": None if text is None else _path("text", text),
+        "test": None if test is None else _path("test", test),
+        "lengths": _lengths(lengths),
+        "candidates": _candidates(candidates),
+        "out": Path(out),
+        "seed": _seed(seed),
+        "told": None if quiet else _tell,
+    }
+    label = names[0] if len(names) == 1 else f"{len(names)} dumps"
+    return Audit(ask(f"audit of {label}", _native.audit_model, asked))
 
 
 def models() -> Results:
@@ -258,7 +241,7 @@ def calibrate(queries: ArrayLike, values: ArrayLike, *, scale: float | None = No
     >>> audit.calibrate(np.array([[2.0], [4.0]]), np.ones((2, 1)), scale=0.5).mean_tilt
     array([1.5], dtype=float32)
     """
-    return Readers(*_native.audit_calibrate(queries, values, scale=scale))
+    return Readers(*_native.audit_calibrate(locals()))
 
 
 def replace(
@@ -296,21 +279,10 @@ def replace(
     >>> bool(np.allclose(audit.replace(ones, ones, ones, "mean", first=0), 1))
     True
     """
-    if readers is not None:
-        _check_readers(readers)
     if window is None:
         window = 0 if order == "whole" else _WINDOW
-    return _native.audit_replace(
-        queries,
-        keys,
-        values,
-        _word("candidate", candidate),
-        scale=scale,
-        order=_word("order", order),
-        running=_word("running", running),
-        frame=(first, light, most_light, window),
-        readers=None if readers is None else _parts(readers),
-    )
+    found: _Singles = _native.audit_replace(locals())
+    return found
 
 
 def state_tokens(
@@ -325,72 +297,7 @@ def state_tokens(
     >>> audit.state_tokens("tilted-gaussian", 64) - audit.state_tokens("dropped", 64)
     51.2578125
     """
-    return _native.audit_state_tokens(_word("candidate", candidate), dimension, (first, 0.0, most_light, window))
-
-
-class StreamingCache:
-    """The context of one key-value head in constant memory, shared by the query heads that read it.
-
-    Token by token it gives the outputs of ``replace(..., running="streaming")`` in causal order. The candidate is a
-    measure, ``"exact"``, ``"sink-window/N"`` or ``"cluster-means/N"``.
-
-    >>> import numpy as np
-    >>> from esscher import audit
-    >>> random = np.random.default_rng(0)
-    >>> queries, keys, values = random.standard_normal((3, 300, 8))
-    >>> readers = audit.calibrate(queries, values)
-    >>> cache, steps = audit.StreamingCache("tilted-gaussian", 8, readers), []
-    >>> for query, key, value in zip(queries, keys, values):
-    ...     cache.absorb(key, value)
-    ...     steps.append(cache.read(query))
-    >>> whole = audit.replace(queries, keys, values, "tilted-gaussian", running="streaming", readers=readers)
-    >>> bool(np.allclose(whole, steps, atol=1e-5)), cache.tokens_seen
-    (True, 300)
-    """
-
-    def __init__(
-        self,
-        candidate: str,
-        dimension: int,
-        readers: Readers,
-        *,
-        scale: float | None = None,
-        window: int = _WINDOW,
-        first: int = 4,
-        light: float = 0.4,
-        most_light: int = 16,
-    ) -> None:
-        _check_readers(readers)
-        self._candidate = _word("candidate", candidate)
-        frame = (first, light, most_light, window)
-        self._native = _native.AuditCache(self._candidate, dimension, _parts(readers), scale=scale, frame=frame)
-
-    @property
-    def tokens_seen(self) -> int:
-        """Tokens taken in so far."""
-        return self._native.tokens_seen
-
-    @property
-    def bytes(self) -> int:
-        """Memory that the context takes; what belongs to the readers is not counted, since all contexts share it."""
-        return self._native.bytes
-
-    def absorb(self, key: ArrayLike, value: ArrayLike) -> None:
-        """Takes in the next token, rows (d,), or several, (tokens, d)."""
-        self._native.absorb(key, value)
-
-    def read(self, query: ArrayLike) -> _Singles:
-        """The output for a query (d,), or for several (queries, d), over all that was taken in; zeros if nothing."""
-        return self._native.read(query)
-
-    def copy(self) -> StreamingCache:
-        """A cache of its own that has taken in the same."""
-        twin = StreamingCache.__new__(StreamingCache)
-        twin._candidate, twin._native = self._candidate, self._native.copy()
-        return twin
-
-    def __repr__(self) -> str:
-        return f"<esscher.audit.StreamingCache {self._candidate}, {self.tokens_seen} tokens in {self.bytes} bytes>"
+    return float(_native.audit_state_tokens({**locals(), "light": 0.0}))
 
 
 def _head_columns(heads: Sequence[Mapping[str, Any]], running: str) -> dict[str, list[Any]]:
@@ -399,9 +306,8 @@ def _head_columns(heads: Sequence[Mapping[str, Any]], running: str) -> dict[str,
         name: [head[name] for head in heads] for name in ("layer", "head", "verdict", "candidate")
     }
     decisive = [_decisive_error(head, running) for head in heads]
-    columns["error"] = [_number(error["mean"]) for error in decisive]
-    columns["low"] = [_number(error["low"]) for error in decisive]
-    columns["high"] = [_number(error["high"]) for error in decisive]
+    for name, key in (("error", "mean"), ("low", "low"), ("high", "high")):
+        columns[name] = [_number(error[key]) for error in decisive]
     portraits = [head["portrait"] for head in heads]
     variances = [_number(portrait["score_variance"]) for portrait in portraits]
     columns["score_variance"] = variances
@@ -453,15 +359,6 @@ def _counted(rows: Results) -> str:
 
 def _tell(what: str) -> None:
     print(what, file=sys.stderr, flush=True)
-
-
-def _parts(readers: Readers) -> tuple[ArrayLike, ArrayLike, float]:
-    return readers.mean_tilt, readers.tilt_covariance, readers.median_value_norm
-
-
-def _check_readers(readers: Readers) -> None:
-    if not isinstance(readers, Readers):
-        raise TypeError(f"readers: expected what calibrate returns, found an object of type {type(readers).__name__}")
 
 
 def _path(what: str, path: str | os.PathLike[str]) -> str:

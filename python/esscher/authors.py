@@ -9,8 +9,7 @@ from numpy.typing import ArrayLike
 
 from esscher import _native
 from esscher._native import RegressionLayer
-from esscher._progress import Progress, shown
-from esscher.flows import instruction_name
+from esscher._progress import Progress, ask
 from esscher.results import Results
 
 if TYPE_CHECKING:
@@ -74,17 +73,5 @@ def authors_experiment(
     >>> bool(found["softmax_error"][0] > found["softmax_optimum"][0] > 0.1)
     True
     """
-    wanted = {
-        "covariance": covariance,
-        "covariance_bug": covariance_bug,
-        "lengths": lengths,
-        "steps": steps,
-        "rate": rate,
-        "draws": draws,
-        "test_prompts": test_prompts,
-        "seed": seed,
-        "instructions": instruction_name(instruction_set),
-    }
-    with shown("training", progress) as report:
-        found = _native.authors_experiment(wanted, report)
+    found = ask("training", _native.authors_experiment, locals())
     return AuthorsExperiment(found, title=f"{covariance} covariates, {steps:,} steps of rate {rate:g}")

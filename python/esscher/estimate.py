@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+__all__ = ["Estimate"]
+
 
 class Estimate(float):
     """A number that knows how it was obtained; otherwise a float.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -16,6 +15,8 @@ from esscher.results import Results
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+__all__ = ["Flow", "Training"]
+
 _Array = NDArray[np.float64]
 
 Attention = Literal["softmax", "linear", "opposite-heads"]
@@ -25,38 +26,6 @@ Method = Literal["explicit", "stiff"]
 """How a flow is integrated: Dormand and Prince's method, or RODAS for the slow drift of finite prompts."""
 
 _MOST_NUMBERS = 2**27
-
-
-def wishes(
-    end_time: float,
-    rows: int,
-    tolerance: float | None,
-    stationary: float | None,
-    largest: float,
-    method: Method | None,
-) -> dict[str, Any]:
-    """The options of a flow as the native module reads them."""
-    given = {"end_time": end_time, "tolerance": tolerance, "stationary": stationary, "largest": largest}
-    for name, value in given.items():
-        if not isinstance(value, Real | None):
-            raise TypeError(f"{name}: expected a real number, found an object of type {type(value).__name__}")
-    if not isinstance(method, str | None):
-        raise TypeError(f"method: expected a text, found an object of type {type(method).__name__}")
-    return {
-        "end_time": end_time,
-        "rows": rows,
-        "tolerance": tolerance,
-        "stationary": stationary,
-        "largest": largest,
-        "method": method,
-    }
-
-
-def instruction_name(instruction_set: str | None) -> str | None:
-    """The name of an instruction set, or None for the best one."""
-    if not isinstance(instruction_set, str | None):
-        raise TypeError(f"instruction_set: expected a text, found an object of type {type(instruction_set).__name__}")
-    return instruction_set
 
 
 class Flow(Results):
@@ -94,7 +63,7 @@ class Flow(Results):
         self._multiplicities: NDArray[np.int64] | None = None
         if self.form == "spectral":
             self._eigenvectors = found["spectral"].eigenvectors
-            self._multiplicities = found["spectral"].multiplicities.astype(int)
+            self._multiplicities = found["spectral"].multiplicities
         names = ("time", "risk", "gradient_norm", "balance", "distance_to_infinite", "distance_to_limit")
         columns = {name: found[name] for name in names if name in found}
         super().__init__(columns, title=title, notes=[self.ending])
@@ -157,11 +126,7 @@ class Flow(Results):
         ax.plot(self["time"][later], self["risk"][later], **{"label": "risk", **style})
         if self.noise_floor:
             ax.axhline(self.noise_floor, color="grey", linestyle="--", linewidth=1, label="noise floor")
-        ax.set_xscale("log")
-        ax.set_yscale("log")
-        ax.set_xlabel("time")
-        ax.set_ylabel("risk")
-        ax.legend()
+        _over_time(ax, "risk")
 
 
 class Training(Flow):
@@ -182,15 +147,17 @@ class Training(Flow):
         later = self["time"] > 0
         for name in ("distance_to_infinite", "distance_to_limit"):
             ax.plot(self["time"][later], self[name][later], **{"label": name.replace("_", " "), **style})
-        ax.set_xscale("log")
-        ax.set_yscale("log")
-        ax.set_xlabel("time")
-        ax.set_ylabel("distance of the parameters")
-        ax.legend()
+        _over_time(ax, "distance of the parameters")
 
 
-def length_words(prompt_length: float | None) -> str:
-    """A prompt length in a title."""
-    if prompt_length is None or prompt_length == float("inf"):
-        return "infinite prompts"
-    return f"prompts of {float(prompt_length):,.15g} tokens"
+def _over_time(ax: Axes, label: str) -> None:
+    ax.set(xscale="log", yscale="log", xlabel="time", ylabel=label)
+    ax.legend()
+
+
+def title_of(attention: str, prompt_length: float | None, dimension: int | None = None) -> str:
+    """Attention, dimension and prompt length in a title."""
+    infinite = prompt_length is None or prompt_length == float("inf")
+    words = "infinite prompts" if infinite else f"prompts of {float(prompt_length or 0):,.15g} tokens"
+    size = "" if dimension is None else f"d = {dimension:,}, "
+    return f"{attention.replace('-', ' ')} attention, {size}{words}"

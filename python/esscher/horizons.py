@@ -11,6 +11,8 @@ from esscher import _native
 from esscher._native import Measure, SoftmaxAttention
 from esscher._progress import Progress, shown
 
+__all__ = ["Horizon", "horizon"]
+
 Quantity = Literal["output", "score-gradient", "value-gradient"]
 """What is measured."""
 

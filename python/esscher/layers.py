@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from esscher import _native
 from esscher._native import ExactFlow, Gaussian, exact_softmax_flow
-from esscher._progress import Progress, shown
+from esscher._progress import Progress, ask
 from esscher.results import Results
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ class LayerStack(_Laws):
         super().__init__("layer", np.arange(len(found["mean"])), found, title, [])
 
 
-class Layer:
+class Layer(_native.Layer):
     """An attention layer on Rᵈ: how queries score tokens, and the d × d value matrix V.
 
     With y drawn from the token law μ and U = KᵀQ:
@@ -134,13 +134,6 @@ class Layer:
     (array([2.]), array([[4.]]))
     """
 
-    def __init__(self, kind: Literal["softmax", "linear", "l2", "sinkhorn"], *matrices: ArrayLike) -> None:
-        makers = {name: getattr(_native.Layer, name) for name in ("softmax", "linear", "l2", "sinkhorn")}
-        if kind not in makers:
-            raise ValueError(f'kind is "{kind}": expected "softmax" or "linear" or "l2" or "sinkhorn"')
-        self._native: _native.Layer = makers[kind](*matrices)
-        self._recipe = (kind, *(np.array(matrix, dtype=float) for matrix in matrices))
-
     @classmethod
     def softmax(cls, score: ArrayLike, value: ArrayLike) -> Layer:
         """Softmax attention with score matrix U = KᵀQ and value matrix V, both d × d."""
@@ -160,42 +153,6 @@ class Layer:
     def sinkhorn(cls, query: ArrayLike, key: ArrayLike, value: ArrayLike) -> Layer:
         """Sinkhorn attention with query and key matrices Q, K, both k × d, and value matrix V, d × d."""
         return cls("sinkhorn", query, key, value)
-
-    @property
-    def dimension(self) -> int:
-        """The dimension d of a token."""
-        return self._native.dimension
-
-    @property
-    def kind(self) -> str:
-        """Which attention: "softmax", "linear", "L2" or "Sinkhorn"."""
-        return self._native.kind.lower()
-
-    @property
-    def value(self) -> _Array:
-        """V."""
-        return self._native.value
-
-    def affine_form(self, tokens: Gaussian) -> tuple[_Array, _Array]:
-        """The layer at a Gaussian, x ↦ b + Bx: the pair (b, B)."""
-        return self._native.affine_form(tokens)
-
-    def velocity(self, tokens: Gaussian) -> tuple[_Array, _Array]:
-        """How mean and covariance move: (dm/dt, dS/dt) = (b + Bm, BS + SBᵀ)."""
-        return self._native.velocity(tokens)
-
-    def step(self, tokens: Gaussian, step_size: float = 1.0) -> Gaussian:
-        """One residual layer: the law of x + h T[μ](x), x ~ μ; exact for every step size h.
-
-        >>> import esscher as es
-        >>> es.Layer.softmax([[0.5]], [[1.0]]).step(es.Gaussian.standard(1)).covariance()
-        array([[2.25]])
-        """
-        return self._native.step(tokens, step_size)
-
-    def push_forward(self, tokens: Gaussian) -> Gaussian:
-        """One layer without the residual connection: the law of T[μ](x), x ~ μ."""
-        return self._native.push_forward(tokens)
 
     def flow(
         self,
@@ -223,23 +180,8 @@ class Layer:
         >>> round(es.Layer.softmax([[0.5]], [[1.0]]).flow(es.Gaussian.standard(1), 2.0).blow_up_time, 9)
         1.0
         """
-        wishes = {
-            "times": _evenly(times) if np.ndim(times) == 0 else times,
-            "relative_tolerance": relative_tolerance,
-            "absolute_tolerance": absolute_tolerance,
-            "collapse_threshold": collapse_threshold,
-            "at_collapse": at_collapse,
-            "max_steps": max_steps,
-        }
-        with shown("flow", progress) as report:
-            found = self._native.flow(start, wishes, report)
-        return LayerFlow(found, title=f"{self.kind} attention, d = {self.dimension}")
-
-    def __repr__(self) -> str:
-        return f"Layer({self.kind}, dimension={self.dimension})"
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return (Layer, self._recipe)
+        asked = {**locals(), "times": _evenly(times) if np.ndim(times) == 0 else times}
+        return LayerFlow(ask("flow", self._flow, asked), title=f"{self.kind} attention, d = {self.dimension}")
 
 
 def depth(start: Gaussian, layers: Iterable[Layer], step_size: float = 1.0) -> LayerStack:
@@ -256,7 +198,7 @@ def depth(start: Gaussian, layers: Iterable[Layer], step_size: float = 1.0) -> L
     for layer in layers:
         if not isinstance(layer, Layer):
             raise TypeError(f"layers: expected Layer objects, found an object of type {type(layer).__name__}")
-    found = _native.depth(start, [layer._native for layer in layers], step_size)
+    found = _native.depth(start, layers, step_size)
     return LayerStack(found, title=f"{len(layers)} residual layers")
 
 

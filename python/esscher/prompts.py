@@ -10,11 +10,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from esscher import _figures, _native
 from esscher._native import Measure, SoftmaxAttention
-from esscher._progress import Progress, shown
+from esscher._progress import Progress, ask
 from esscher.results import Results
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+__all__ = ["DeltaMethod", "FinitePrompt", "delta_method", "finite_prompt", "gaussian_gradient_constant"]
 
 _LABELLED_QUERIES = 8
 
@@ -100,8 +102,7 @@ def finite_prompt(
     >>> found.bias[0, 0]                               # one token has mean 0, the limit is Gθ
     array([-0.6, -0.8])
     """
-    with shown("finite prompts", progress) as report:
-        found = _native.finite_prompt(head, tokens, queries, lengths, report)
+    found = ask("finite prompts", _native.finite_prompt, locals())
     count, each = found["output_error"].shape
     columns: dict[str, Any] = {
         "query": np.repeat(np.arange(count), each),
@@ -140,7 +141,7 @@ def delta_method(head: SoftmaxAttention, tokens: Measure | ArrayLike, query: Arr
     >>> es.delta_method(head, es.Rademacher(1), [0.0]).output_error        # the variance of a sign
     1.0
     """
-    return DeltaMethod(*_native.delta_method(head, tokens, query))
+    return DeltaMethod(*_native.delta_method(locals()))
 
 
 def gaussian_gradient_constant(head: SoftmaxAttention, tokens: Measure, query: ArrayLike) -> float:
@@ -158,4 +159,4 @@ def gaussian_gradient_constant(head: SoftmaxAttention, tokens: Measure, query: A
     >>> es.gaussian_gradient_constant(head, es.Gaussian.standard(1), [1.0])     # a sample variance: 2/L
     2.0
     """
-    return _native.gaussian_gradient_constant(head, tokens, query)
+    return float(_native.gaussian_gradient_constant(locals()))

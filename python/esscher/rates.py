@@ -14,6 +14,8 @@ from esscher.results import Results
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+__all__ = ["LocalSlopes", "RateFit", "local_slopes", "rate_fit"]
+
 
 @dataclass(frozen=True)
 class RateFit:
@@ -79,7 +81,7 @@ def rate_fit(
     >>> print(fit)
     2.167 · L^(−κ) with κ = 1.0128 ± 0.0092, 95 % interval 0.9947 to 1.0308 (stated errors)
     """
-    found = _native.rate_fit(lengths, values, errors, covariance, draws, level)
+    found = _native.rate_fit(locals())
     return RateFit(**{**found, "dropped": tuple(found["dropped"])})
 
 
@@ -113,7 +115,7 @@ def local_slopes(
     >>> local_slopes([1, 10, 100], [1.0, 0.1, 0.001])["slope"].round(12)
     array([1., 2.])
     """
-    found = _native.local_slopes(lengths, values, errors, covariance, draws)
+    found = _native.local_slopes(locals())
     columns = zip(*found, strict=True) if found else ((), (), (), ())
     names = ("from", "to", "slope", "standard_error")
     return LocalSlopes(dict(zip(names, map(np.array, columns), strict=True)))

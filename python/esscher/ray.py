@@ -54,7 +54,7 @@ def run_on_cluster(
         processors = tasks.processors()
         if processors == 0:
             raise RuntimeError("the Ray cluster has no processors for tasks: start a node with --num-cpus=1 or more")
-        return _native.run(
+        folder: Path = _native.run(
             file,
             text,
             **computed,
@@ -64,6 +64,7 @@ def run_on_cluster(
             threads=processors,
             progress=report,
         )
+    return folder
 
 
 @contextlib.contextmanager
@@ -216,7 +217,7 @@ examples:
 
 exit codes:
   0    done
-  1    it could not be done: a file, the cluster, a refusal of the mathematics
+  1    it could not be done: a file, the cluster, a request that the mathematics has no answer to
   2    the request makes no sense: arguments, a specification
   130  interrupted; the same command goes on from there"""
 

@@ -7,52 +7,29 @@ through three functions of the score variance (:func:`response`), so that no pro
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from esscher import _native
-from esscher._native import (
-    Block,
-    HighDimensional,
-    LinearAttentionTraining,
-    Measure,
-    RegressionHead,
-    RegressionLayer,
-)
-from esscher._progress import Progress, shown
+from esscher._native import Block, LinearAttentionTraining, Measure, spiked, toeplitz
+from esscher._progress import Progress, ask
 from esscher.estimate import Estimate
-from esscher.flows import Attention, Flow, Method, Training, length_words, wishes
+from esscher.flows import Attention, Flow, Method, Training, title_of
 from esscher.results import Results
-from esscher.tasks import Predictor, Task
+from esscher.tasks import Predictor, Task, of_native
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = [
-    "Block",
-    "BlockGradient",
-    "DrawnCovariates",
-    "HeadGradient",
-    "HighDimensional",
-    "LinearAttentionTraining",
-    "LinearRegression",
-    "RegressionHead",
-    "RegressionLayer",
-    "Response",
-    "SpectralGradient",
-    "SpectralTask",
-    "TrainingHorizon",
-    "regression",
-    "response",
-    "spiked",
-    "toeplitz",
-]
+    "BlockGradient", "DrawnCovariates", "HeadGradient", "LinearRegression", "Response", "SpectralGradient",
+    "SpectralTask", "TrainingHorizon", "regression", "response", "spiked", "toeplitz",
+]  # fmt: skip
 
 _Array = NDArray[np.float64]
-
-_EXACT = 1e-9  # the relative error of the tables of a response
+_Kind = TypeVar("_Kind", bound=Flow)
 
 
 @dataclass(frozen=True)
@@ -102,7 +79,56 @@ class TrainingHorizon(NamedTuple):
     """How the search ended, in words."""
 
 
-class LinearRegression(Task):
+class _Trained:
+    """Training as in the paper, for tasks that have eigenvalues."""
+
+    @property
+    def spectral(self) -> SpectralTask:
+        """The task by its eigenvalues; ValueError if Σ and Σ_q do not commute."""
+        raise NotImplementedError
+
+    def train(
+        self,
+        prompt_length: float | None = 1000,
+        *,
+        attention: Attention = "softmax",
+        scale: float | None = None,
+        end_time: float = 1e9,
+        rows: int = 100,
+        tolerance: float | None = None,
+        stationary: float | None = None,
+        largest: float = 1e6,
+        method: Method | None = None,
+        progress: Progress = None,
+    ) -> Training:
+        """The flow from the paper's initialisation, with its distances from the infinite prompt's flow and its limit.
+
+        ``scale`` is α, half of the proved bound unless told; Σ and Σ_q must commute. The other arguments are those of
+        :meth:`flow`.
+
+        >>> import numpy as np
+        >>> import esscher as es
+        >>> training = es.regression(np.eye(6), noise=0.1).train(1e6, end_time=20, rows=10)
+        >>> training.within_theorem, bool(training["distance_to_infinite"].max() < 0.1)
+        (True, True)
+        """
+        task = self.spectral
+        return task._found(Training, ask("training", task._train, locals()), attention, prompt_length)
+
+    def horizon(
+        self, tolerance: float = 0.1, *, scale: float | None = None, progress: Progress = None
+    ) -> TrainingHorizon:
+        """The smallest L at which training as in the paper ends within ``tolerance`` of the noise floor.
+
+        >>> import numpy as np
+        >>> import esscher as es
+        >>> es.regression(np.eye(5), noise=0.1).horizon(0.3, scale=0.6).length
+        132
+        """
+        return TrainingHorizon(*ask("horizon", self.spectral._horizon, locals()))
+
+
+class LinearRegression(_Trained, Task):
     """Linear regression with Gaussian covariates, the task of the theory.
 
     w ~ N(0, kI), x ~ N(0, Σ), y = ⟨w, x⟩ + noise of variance s²; query x_q ~ N(0, Σ_q) with target ⟨w, x_q⟩ + noise.
@@ -121,8 +147,6 @@ class LinearRegression(Task):
     True
     """
 
-    _native: _native.GaussianTask
-
     def __init__(
         self,
         covariance: ArrayLike,
@@ -132,51 +156,30 @@ class LinearRegression(Task):
         query_covariance: ArrayLike | None = None,
         query_noise: float | None = None,
     ) -> None:
-        self._native = _native.GaussianTask(covariance, noise, prior, query_covariance, query_noise)
+        self._made_of(_native.GaussianTask, asked=locals())
         self._ridge = noise / prior
-        query = None if query_covariance is None else self._native.query_covariance
-        keywords = {"noise": noise, "prior": prior, "query_covariance": query, "query_noise": query_noise}
-        self._recipe = ((self._native.covariance,), keywords)
+        # Copies: an array that is changed later changes no task.
+        self._recipe["covariance"] = self.covariance
+        self._recipe["query_covariance"] = None if query_covariance is None else self.query_covariance
 
     @classmethod
     def isotropic(cls, dimension: int, *, noise: float = 0.0, prior: float = 1.0) -> LinearRegression:
         """Σ = I. For dimensions beyond a few thousand use ``SpectralTask([1.0], [dimension])``."""
         return cls(toeplitz(dimension, 0.0), noise=noise, prior=prior)
 
-    @property
-    def covariance(self) -> _Array:
-        """Σ."""
-        return self._native.covariance
-
-    @property
-    def query_covariance(self) -> _Array:
-        """Σ_q."""
-        return self._native.query_covariance
-
-    @property
-    def noise(self) -> float:
-        """s², the variance of the label noise in the prompt."""
-        return self._native.noise
-
-    @property
-    def query_noise(self) -> float:
-        """The variance of the noise on the query's target."""
-        return self._native.query_noise
-
-    @property
-    def prior(self) -> float:
-        """k."""
-        return self._native.prior
-
-    @property
-    def noise_floor(self) -> float:
-        """Half the variance of the query's noise: no predictor has a smaller risk, at any prompt length."""
-        return self._native.noise_floor
+    covariance: _Array = of_native("covariance", "Σ.")
+    query_covariance: _Array = of_native("query_covariance", "Σ_q.")
+    noise: float = of_native("noise", "s², the variance of the label noise in the prompt.")
+    query_noise: float = of_native("query_noise", "The variance of the noise on the query's target.")
+    prior: float = of_native("prior", "k.")
+    noise_floor: float = of_native(
+        "noise_floor", "Half the variance of the query's noise: no predictor has a smaller risk, at any prompt length."
+    )
 
     @property
     def spectral(self) -> SpectralTask:
         """The task by its eigenvalues; ValueError if Σ and Σ_q do not commute."""
-        return SpectralTask._of(self._native.spectral())
+        return SpectralTask(self._native.spectral())
 
     def risk(
         self,
@@ -199,8 +202,7 @@ class LinearRegression(Task):
         >>> task.risk(es.Block([[2.0]], 1.0), 1, attention="linear")              # ½ E(2x² − 1)²⟨w, x_q⟩²
         4.5 ± 5e-09 (exact)
         """
-        wanted = {"points": points, "randomisations": randomisations, "seed": seed}
-        return _estimate(self._native.risk(predictor, prompt_length, attention, False, wanted))
+        return Estimate(*self._native.risk(locals(), False)["risk"])
 
     def risk_and_gradient(
         self,
@@ -221,11 +223,9 @@ class LinearRegression(Task):
         >>> found.matrix, found.gain
         (array([[0.]]), 0.0)
         """
-        wanted = {"points": points, "randomisations": randomisations, "seed": seed}
-        found = self._native.risk(predictor, prompt_length, attention, True, wanted)
-        if "matrix" in found:
-            return BlockGradient(_estimate(found), found["matrix"], found["gain"])
-        return HeadGradient(_estimate(found), found["score"], found["value"], found["gradient_error"])
+        found = self._native.risk(locals(), True)
+        found["risk"] = Estimate(*found["risk"])
+        return BlockGradient(**found) if "matrix" in found else HeadGradient(**found)
 
     def flow(
         self,
@@ -263,65 +263,13 @@ class LinearRegression(Task):
         >>> task.flow(prompt_length=1000, end_time=1.0, rows=2)["risk"].round(4)
         array([1.2558, 0.3669, 0.1663])
         """
-        options = wishes(end_time, rows, tolerance, stationary, largest, method)
-        wanted = {"points": points, "randomisations": randomisations, "seed": seed}
-        with shown("flow", progress) as report:
-            found = self._native.flow(initial, prompt_length, attention, options, wanted, report)
-        return Flow(found, title=self._title(attention, prompt_length), noise_floor=self.noise_floor)
-
-    def train(
-        self,
-        prompt_length: float | None = 1000,
-        *,
-        attention: Attention = "softmax",
-        scale: float | None = None,
-        end_time: float = 1e9,
-        rows: int = 100,
-        tolerance: float | None = None,
-        stationary: float | None = None,
-        largest: float = 1e6,
-        method: Method | None = None,
-        progress: Progress = None,
-    ) -> Training:
-        """The flow from the paper's initialisation, with its distances from the infinite prompt's flow and its limit.
-
-        ``scale`` is α, half of the proved bound unless told; Σ and Σ_q must commute. The other arguments are those of
-        :meth:`flow`.
-
-        >>> import numpy as np
-        >>> import esscher as es
-        >>> training = es.regression(np.eye(6), noise=0.1).train(1e6, end_time=20, rows=10)
-        >>> training.within_theorem, bool(training["distance_to_infinite"].max() < 0.1)
-        (True, True)
-        """
-        return self.spectral.train(
-            prompt_length,
-            attention=attention,
-            scale=scale,
-            end_time=end_time,
-            rows=rows,
-            tolerance=tolerance,
-            stationary=stationary,
-            largest=largest,
-            method=method,
-            progress=progress,
-        )
-
-    def horizon(
-        self, tolerance: float = 0.1, *, scale: float | None = None, progress: Progress = None
-    ) -> TrainingHorizon:
-        """The smallest L at which training as in the paper ends within ``tolerance`` of the noise floor.
-
-        >>> import numpy as np
-        >>> import esscher as es
-        >>> es.regression(np.eye(5), noise=0.1).horizon(0.3, scale=0.6).length
-        132
-        """
-        return self.spectral.horizon(tolerance, scale=scale, progress=progress)
+        found = ask("flow", self._native.flow, locals())
+        return Flow(found, title=title_of(attention, prompt_length, self.dimension), noise_floor=self.noise_floor)
 
     def linear_attention(self, prompt_length: float | None = None) -> LinearAttentionTraining:
         """Linear attention on prompts of this length, in closed form: Γ, its minimiser, risks, the flow's limit."""
-        return self._native.linear_attention(prompt_length)
+        found: LinearAttentionTraining = self._native.linear_attention(locals())
+        return found
 
     def infinite_limit(self, conserved: float = 0.0) -> Block:
         """The block with bΣA = I, b > 0 and ‖A‖²_F − b² = ``conserved``: where the infinite prompt's flow ends.
@@ -344,7 +292,8 @@ class LinearRegression(Task):
 
         For following a limit through neighbouring lengths: a flow decides which valley, this only where its floor is.
         """
-        return self._native.settle(guess, prompt_length, attention, stationary)
+        found: Block | None = self._native.settle(locals())
+        return found
 
     def bayes_risk(
         self, prompt_length: float, *, prompts: int = 10_000, seed: int = 0, progress: Progress = None
@@ -357,12 +306,7 @@ class LinearRegression(Task):
         >>> es.regression([[1.0]], noise=0.1).bayes_risk(1e12)
         0.0500000000001 ± 0 (sampled)
         """
-        with shown("posterior mean", progress) as report:
-            mean, error, _ = self._native.bayes_risk(prompt_length, prompts, seed, report)
-        return Estimate(mean, "sampled", float("nan") if error is None else error)
-
-    def _title(self, attention: str, prompt_length: float | None) -> str:
-        return f"{attention.replace('-', ' ')} attention, d = {self.dimension}, {length_words(prompt_length)}"
+        return Estimate(*ask("posterior mean", self._native.bayes_risk, locals()))
 
 
 def regression(
@@ -380,12 +324,10 @@ def regression(
     >>> es.regression(np.eye(2), noise=0.1).flow(prompt_length=1000).stationary
     True
     """
-    return LinearRegression(
-        covariance, noise=noise, prior=prior, query_covariance=query_covariance, query_noise=query_noise
-    )
+    return LinearRegression(**locals())
 
 
-class SpectralTask:
+class SpectralTask(_Trained, _native.SpectralTask):
     """Linear regression whose Σ and Σ_q commute, by groups of equal eigenvalues: any dimension.
 
     Blocks are given by their entries, one per group, and the gain b. ``multiplicities`` are the numbers of directions,
@@ -399,90 +341,10 @@ class SpectralTask:
     (2,)
     """
 
-    def __init__(
-        self,
-        eigenvalues: ArrayLike,
-        multiplicities: ArrayLike | None = None,
-        *,
-        query_eigenvalues: ArrayLike | None = None,
-        noise: float = 0.0,
-        prior: float = 1.0,
-    ) -> None:
-        counts = np.ones(np.shape(eigenvalues)) if multiplicities is None else multiplicities
-        self._native = _native.SpectralTask(eigenvalues, counts, query_eigenvalues, noise, prior)
-
-    @classmethod
-    def _of(cls, native: _native.SpectralTask) -> SpectralTask:
-        task = cls.__new__(cls)
-        task._native = native
-        return task
-
     @property
-    def dimension(self) -> int:
-        """The dimension d, the sum of the multiplicities."""
-        return self._native.dimension
-
-    @property
-    def eigenvalues(self) -> _Array:
-        """The eigenvalue of Σ in each group."""
-        return self._native.eigenvalues
-
-    @property
-    def query_eigenvalues(self) -> _Array:
-        """The eigenvalue of Σ_q in each group."""
-        return self._native.query_eigenvalues
-
-    @property
-    def multiplicities(self) -> NDArray[np.int64]:
-        """The number of directions of each group."""
-        return self._native.multiplicities.astype(np.int64)
-
-    @property
-    def eigenvectors(self) -> _Array | None:
-        """The eigenvectors, columns in the order of the groups; None for a task given by eigenvalues."""
-        return self._native.eigenvectors
-
-    @property
-    def noise_floor(self) -> float:
-        """Half the variance of the query's noise."""
-        return self._native.noise_floor
-
-    @property
-    def proved_scale(self) -> float:
-        """√2/(d^¼‖Σ‖): the paper's theorem is proved for initial scales α below this."""
-        return self._native.proved_scale
-
-    def initial(self, scale: float) -> _Array:
-        """The paper's initialisation, one vector: every entry α/√d, then the gain b = α."""
-        return self._native.initial(scale)
-
-    def valley(self, gain: float) -> _Array:
-        """The floor of the infinite prompt's valley bΣA = I at gain b: the entries 1/(b sᵢ)."""
-        return self._native.valley(gain)
-
-    def infinite_limit(self, conserved: float = 0.0) -> tuple[_Array, float]:
-        """The point of the valley with ‖A‖²_F − b² = ``conserved`` and b > 0, where the infinite prompt's flow ends."""
-        return self._native.infinite_limit(conserved)
-
-    def block(self, entries: ArrayLike, gain: float) -> Block:
-        """The block with these entries in the eigenvectors, for tasks that have them."""
-        return self._native.block(entries, gain)
-
-    def entries_of(self, block: Block) -> _Array | None:
-        """The entries of a block in the eigenvectors; None if it is not of that form."""
-        return self._native.entries_of(block)
-
-    def first_order(self, entries: ArrayLike, gain: float) -> float | None:
-        """The coefficient of 1/L in the risk of softmax at long prompts; None where it is infinite.
-
-        >>> import esscher as es
-        >>> task = es.SpectralTask([1.0], [6], noise=0.5)
-        >>> coefficient = task.first_order([0.25], 4.0)
-        >>> gap = task.risk_and_gradient([0.25], 4.0, 1e9).risk - task.risk_and_gradient([0.25], 4.0).risk
-        >>> bool(abs(gap * 1e9 / coefficient - 1) < 1e-3)
-        True
-        """
-        return self._native.first_order(entries, gain)
+    def spectral(self) -> SpectralTask:
+        """The task itself."""
+        return self
 
     def risk_and_gradient(
         self,
@@ -493,8 +355,8 @@ class SpectralTask:
         attention: Attention = "softmax",
     ) -> SpectralGradient:
         """The exact risk of A = Σ entryᵢ (projection on group i) and gain b, with its gradient."""
-        risk, slopes, slope = self._native.risk_and_gradient(entries, gain, prompt_length, attention)
-        return SpectralGradient(Estimate(risk, "exact", _EXACT * abs(risk)), slopes, slope)
+        risk, *slopes = self._risk_and_gradient(locals())
+        return SpectralGradient(Estimate(*risk), *slopes)
 
     def flow(
         self,
@@ -517,31 +379,8 @@ class SpectralTask:
         if initial is None:
             initial = 0.5 * self.proved_scale
         start = self.initial(initial) if isinstance(initial, float | int) else initial
-        options = wishes(end_time, rows, tolerance, stationary, largest, method)
-        with shown("flow", progress) as report:
-            found = self._native.flow(start, prompt_length, attention, options, report)
-        return Flow(self._completed(found), title=self._title(attention, prompt_length), noise_floor=self.noise_floor)
-
-    def train(
-        self,
-        prompt_length: float | None = 1000,
-        *,
-        attention: Attention = "softmax",
-        scale: float | None = None,
-        end_time: float = 1e9,
-        rows: int = 100,
-        tolerance: float | None = None,
-        stationary: float | None = None,
-        largest: float = 1e6,
-        method: Method | None = None,
-        progress: Progress = None,
-    ) -> Training:
-        """The flow from the paper's initialisation, with its distances: see :meth:`LinearRegression.train`."""
-        options = wishes(end_time, rows, tolerance, stationary, largest, method)
-        with shown("training", progress) as report:
-            found = self._native.train(scale, prompt_length, attention, options, report)
-        title = self._title(attention, prompt_length)
-        return Training(self._completed(found), title=title, noise_floor=self.noise_floor)
+        found = ask("flow", self._flow, locals(), initial=start)
+        return self._found(Flow, found, attention, prompt_length)
 
     def settle(
         self,
@@ -552,24 +391,12 @@ class SpectralTask:
         stationary: float = 1e-9,
     ) -> _Array | None:
         """The stationary point next to a guess, entries and gain in one vector; None if there is no minimum nearby."""
-        return self._native.settle(guess, prompt_length, attention, stationary)
+        found: _Array | None = self._settle(locals())
+        return found
 
-    def horizon(
-        self, tolerance: float = 0.1, *, scale: float | None = None, progress: Progress = None
-    ) -> TrainingHorizon:
-        """How long prompts must be for training: see :meth:`LinearRegression.horizon`."""
-        with shown("horizon", progress) as report:
-            length, excess, before, ending = self._native.horizon(scale, tolerance, report)
-        return TrainingHorizon(length, float("nan") if excess is None else excess, before, ending)
-
-    def _completed(self, found: dict[str, Any]) -> dict[str, Any]:
-        return {**found, "form": "spectral", "spectral": self._native}
-
-    def _title(self, attention: str, prompt_length: float | None) -> str:
-        return f"{attention.replace('-', ' ')} attention, d = {self.dimension:,}, {length_words(prompt_length)}"
-
-    def __repr__(self) -> str:
-        return f"SpectralTask(dimension={self.dimension}, groups={len(self.eigenvalues)})"
+    def _found(self, kind: type[_Kind], found: dict[str, Any], attention: str, length: float | None) -> _Kind:
+        title = title_of(attention, length, self.dimension)
+        return kind({**found, "form": "spectral", "spectral": self}, title=title, noise_floor=self.noise_floor)
 
 
 class DrawnCovariates:
@@ -596,14 +423,14 @@ class DrawnCovariates:
         longest: int = 100,
         seed: int = 0,
     ) -> None:
-        self._native = _native.DrawnCovariates(covariates, noise, prior, prompts, longest, seed)
+        self._native = _native.DrawnCovariates(locals())
         self.noise_floor = 0.5 * noise
         """Half the variance of the query's noise."""
 
     def risk_and_gradient(self, block: Block, prompt_length: float | None = None) -> BlockGradient:
         """The risk of a block and its gradient, averaged over the draws; ``error`` is not known and NaN."""
-        risk, matrix, gain = self._native.risk_and_gradient(block, prompt_length)
-        return BlockGradient(Estimate(risk, "sampled", float("nan")), matrix, gain)
+        risk, *slopes = self._native.risk_and_gradient(locals())
+        return BlockGradient(Estimate(*risk), *slopes)
 
     def flow(
         self,
@@ -619,34 +446,8 @@ class DrawnCovariates:
         progress: Progress = None,
     ) -> Flow:
         """Gradient flow of a block on the draws, at a length up to the longest, or at the infinite prompt (None)."""
-        options = wishes(end_time, rows, tolerance, stationary, largest, method)
-        with shown("flow", progress) as report:
-            found = self._native.flow(initial, prompt_length, options, report)
-        title = f"drawn covariates, {length_words(prompt_length)}"
-        return Flow({**found, "form": "block"}, title=title, noise_floor=self.noise_floor)
-
-
-def toeplitz(dimension: int, correlation: float) -> _Array:
-    """The Toeplitz covariance ρ^|i − j|.
-
-    >>> import esscher as es
-    >>> es.toeplitz(3, 0.5)
-    array([[1.  , 0.5 , 0.25],
-           [0.5 , 1.  , 0.5 ],
-           [0.25, 0.5 , 1.  ]])
-    """
-    return _native.toeplitz(dimension, correlation)
-
-
-def spiked(dimension: int, strength: float) -> _Array:
-    """The spiked covariance I + strength · e eᵀ, e = (1, …, 1)/√d.
-
-    >>> import esscher as es
-    >>> es.spiked(2, 1.0)
-    array([[1.5, 0.5],
-           [0.5, 1.5]])
-    """
-    return _native.spiked(dimension, strength)
+        found = {**ask("flow", self._native.flow, locals()), "form": "block"}
+        return Flow(found, title=title_of("drawn covariates, softmax", prompt_length), noise_floor=self.noise_floor)
 
 
 class Response(Results):
@@ -673,10 +474,5 @@ def response(
     >>> es.response([0.5, 2.0], 10, attention="linear")["spread"]                # σ/L
     array([0.05, 0.2 ])
     """
-    columns = _native.response(np.atleast_1d(np.asarray(score_variance)), prompt_length, attention)
-    title = f"{attention.replace('-', ' ')} attention, {length_words(prompt_length)}"
-    return Response(columns, title=title)
-
-
-def _estimate(found: dict[str, Any]) -> Estimate:
-    return Estimate(found["risk"], found["accuracy"], found["error"])
+    asked = {**locals(), "score_variance": np.atleast_1d(np.asarray(score_variance))}
+    return Response(_native.response(asked), title=title_of(attention, prompt_length))

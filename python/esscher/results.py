@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     import polars
     from matplotlib.axes import Axes
 
+__all__ = ["Results"]
+
 _ROWS_SHOWN = 12
 
 

@@ -20,6 +20,11 @@ if TYPE_CHECKING:
     import polars
     from matplotlib.axes import Axes
 
+__all__ = [
+    "Plan", "Reproduction", "Run", "catalogue", "example", "instruction_sets", "merge", "plan", "read_run", "report",
+    "reproduce", "run", "shard",
+]  # fmt: skip
+
 _LARGEST_SEED = 2**63 - 1  # specifications are TOML, whose integers end here
 
 
@@ -199,7 +204,7 @@ def shard(
     """Runs one share of an experiment, ``index`` from 0 to ``of`` - 1, for ``merge``; its folder."""
     file, text = _specification(spec)
     with shown(f"{_label(file, name)} {index}/{of}", progress) as report:
-        return _native.run(
+        folder: Path = _native.run(
             file,
             text,
             out=Path(out),
@@ -211,6 +216,7 @@ def shard(
             threads=1,
             progress=report,
         )
+    return folder
 
 
 def merge(folders: Sequence[str | os.PathLike[str]], out: str | os.PathLike[str] | None = None) -> Run:
@@ -230,7 +236,7 @@ def report(
     """Writes the report of a run again, or compares several on a page; the file, by default report.html of the run."""
     several = [runs] if isinstance(runs, str | os.PathLike | Run) else runs
     folders = _paths([run.folder if isinstance(run, Run) else run for run in several])
-    return _native.write_report(folders, None if out is None else Path(out))
+    return Path(_native.write_report(folders, None if out is None else Path(out)))
 
 
 def reproduce(
@@ -269,11 +275,11 @@ def instruction_sets() -> list[str]:
     >>> es.instruction_sets()[0]
     'portable'
     """
-    return _native.instruction_sets()
+    return list(_native.instruction_sets())
 
 
-def catalogue(group: Literal["measures", "mechanisms", "experiments", "claims", "models"] | None = None) -> Results:
-    """What there is: families of measures, kinds of experiment, claims of the paper, checkpoints.
+def catalogue(group: Literal["measures", "mechanisms", "questions", "claims", "models"] | None = None) -> Results:
+    """What there is: families of measures, mechanisms, questions, claims of the paper, checkpoints.
 
     >>> import esscher as es
     >>> "gaussian" in es.catalogue("measures")["name"]
@@ -283,13 +289,13 @@ def catalogue(group: Literal["measures", "mechanisms", "experiments", "claims", 
 
 
 def example(name: str) -> str:
-    """A specification (TOML) to start from: of a kind of experiment, running within seconds, or the one of a claim.
+    """A specification (TOML) to start from: of a question, running within seconds, or the one of a claim.
 
     >>> import esscher as es
-    >>> print(es.example("concentration").splitlines()[0])
+    >>> print(es.example("concentration").splitlines()[2])
     kind = "concentration"
     """
-    return _native.example(name)
+    return str(_native.example(name))
 
 
 def _specification(spec: str | os.PathLike[str]) -> tuple[Path | None, str | None]:

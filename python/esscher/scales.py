@@ -9,6 +9,11 @@ from numpy.typing import ArrayLike
 from esscher import _native
 from esscher._broadcast import broadcast
 
+__all__ = [
+    "critical_score_deviation", "output_bound", "rate_exponent", "regime", "score_gradient_bound", "trajectory_bound",
+    "typical_error_exponent", "value_gradient_bound",
+]  # fmt: skip
+
 
 def regime(score_deviation: ArrayLike, length: ArrayLike) -> Any:
     """How the softmax over L tokens with scores of standard deviation τ shares its weight.

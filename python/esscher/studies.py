@@ -17,6 +17,8 @@ from esscher.results import Results
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+__all__ = ["Study", "concentration"]
+
 
 class Study(Results):
     """Mean squared errors in L²(ν), a row per length; see :func:`concentration`.

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -15,25 +16,18 @@ from numpy.typing import ArrayLike, NDArray
 
 from esscher import _native
 from esscher._native import Block, DescentState, Measure, RegressionHead, RegressionLayer
-from esscher._progress import Progress, shown
+from esscher._progress import Progress, ask
 from esscher.estimate import Estimate
-from esscher.flows import Attention, instruction_name
+from esscher.flows import Attention
 from esscher.results import Results
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = [
-    "Baselines",
-    "ClassificationTask",
-    "Descent",
-    "GeneralisedTask",
-    "LinearTask",
-    "Prompt",
-    "SimulatedRisk",
-    "SparseTask",
-    "Task",
-]
+    "Baselines", "ClassificationTask", "Descent", "GeneralisedTask", "LinearTask", "Prompt", "SimulatedRisk",
+    "SparseTask", "Task",
+]  # fmt: skip
 
 _Array = NDArray[np.float64]
 
@@ -113,6 +107,11 @@ class Descent(Results):
         ax.set_ylabel("smoothed training loss")
 
 
+def of_native(name: str, doc: str) -> Any:
+    """A property that an object's ``_native`` has."""
+    return property(attrgetter(f"_native.{name}"), doc=doc)
+
+
 class Task:
     """A law of prompts: what the examples, the query and the target of one prompt are drawn from.
 
@@ -121,14 +120,13 @@ class Task:
     task: train on one, evaluate on the other.
     """
 
-    _native: _native.Task
-    _recipe: tuple[tuple[Any, ...], dict[str, Any]]
     _ridge: float | None = None
 
-    @property
-    def dimension(self) -> int:
-        """The dimension d of a covariate."""
-        return self._native.dimension
+    def _made_of(self, native: Any, *before: Any, asked: dict[str, Any]) -> None:
+        self._recipe = {name: value for name, value in asked.items() if name not in ("self", "__class__")}
+        self._native = native(*before, self._recipe)
+
+    dimension: int = of_native("dimension", "The dimension d of a covariate.")
 
     def draw(self, length: int, *, seed: int = 0) -> Prompt:
         """Draws one prompt of this many examples; it begins every longer prompt of the same seed.
@@ -140,7 +138,7 @@ class Task:
         >>> bool(abs(tokens[:, :3] @ hidden - tokens[:, 3]).max() < 1e-12)         # y = ⟨w, x⟩
         True
         """
-        return Prompt(*self._native.draw(length, seed))
+        return Prompt(*self._native.draw(locals()))
 
     def simulate_risk(
         self,
@@ -165,18 +163,8 @@ class Task:
         >>> abs(found.risk - 0.5) < 5 * found.risk.error
         True
         """
-        with shown("simulation", progress) as report:
-            found = _native.simulate_risk(
-                self._native, predictor, prompt_length, attention, prompts, gradient, seed, instruction_set, report
-            )
-        error = found["standard_error"]  # unknown where squares overflow
-        return SimulatedRisk(
-            risk=Estimate(found["risk"], "sampled", np.nan if error is None else error),
-            prompts=found["prompts"],
-            gradient=found.get("gradient"),
-            gradient_standard_error=found.get("gradient_standard_error"),
-            rests_on_few=found["rests_on_few"],
-        )
+        found = ask("simulation", self._native.simulate_risk, locals())
+        return SimulatedRisk(**{**found, "risk": Estimate(*found["risk"])})
 
     def descend(
         self,
@@ -215,23 +203,7 @@ class Task:
         >>> bool(descent["smoothed_loss"][-1] < descent["smoothed_loss"][1])
         True
         """
-        manner = {
-            "optimiser": optimiser,
-            "rate": rate,
-            "first_decay": first_decay,
-            "second_decay": second_decay,
-            "floor": floor,
-            "loss": loss,
-            "draws": draws,
-            "batch": batch,
-            "steps": steps,
-            "smoothing": smoothing,
-            "record": _recorded(record, steps),
-            "seed": seed,
-            "instructions": instruction_name(instruction_set),
-        }
-        with shown("descent", progress) as report:
-            found = _native.descend(self._native, predictor, prompt_length, attention, manner, state, report)
+        found = ask("descent", self._native.descend, locals(), record=_recorded(record, steps))
         return Descent(*found, title=f"descent, d = {self.dimension}, L = {int(prompt_length):,}")
 
     def baselines(
@@ -270,23 +242,16 @@ class Task:
             ("averaging", "averaging", 0.0),
             (f"nearest neighbours, {neighbours}", "nearest-neighbours", neighbours),
         ]
-        with shown("baselines", progress) as report:
-            found = _native.baseline_risks(
-                self._native, prompt_length, [entry[1:] for entry in wanted], prompts, seed, report
-            )
-        columns = {
-            "baseline": [entry[0] for entry in wanted],
-            "risk": [np.nan if risk is None else risk for risk, _ in found],
-            "standard_error": [np.nan if error is None else error for _, error in found],
-        }
+        asked = {**locals(), "wanted": [entry[1:] for entry in wanted]}
+        risks, errors = zip(*ask("baselines", self._native.baselines, asked), strict=True)
+        columns = {"baseline": [entry[0] for entry in wanted], "risk": risks, "standard_error": errors}
         return Baselines(columns, title=f"baselines, d = {self.dimension}, L = {int(prompt_length):,}")
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(dimension={self.dimension})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        positional, keywords = self._recipe
-        return (_made_again, (type(self), positional, keywords))
+        return (_made_again, (type(self), self._recipe))
 
 
 class LinearTask(Task):
@@ -309,9 +274,8 @@ class LinearTask(Task):
         query_noise: float | None = None,
         prior: float = 1.0,
     ) -> None:
-        self._native = _native.Task.linear(covariates, queries, noise, query_noise, prior)
+        self._made_of(_native.Task, "LinearTask", asked=locals())
         self._ridge = noise / prior
-        self._recipe = ((covariates, queries), {"noise": noise, "query_noise": query_noise, "prior": prior})
 
 
 class GeneralisedTask(Task):
@@ -331,8 +295,7 @@ class GeneralisedTask(Task):
         noise: float = 0.0,
         prior: float = 1.0,
     ) -> None:
-        self._native = _native.Task.generalised(link, covariates, queries, noise, prior)
-        self._recipe = ((link, covariates, queries), {"noise": noise, "prior": prior})
+        self._made_of(_native.Task, "GeneralisedTask", asked=locals())
 
 
 class SparseTask(Task):
@@ -352,8 +315,7 @@ class SparseTask(Task):
         noise: float = 0.0,
         prior: float = 1.0,
     ) -> None:
-        self._native = _native.Task.sparse(non_zero, covariates, queries, noise, prior)
-        self._recipe = ((non_zero, covariates, queries), {"noise": noise, "prior": prior})
+        self._made_of(_native.Task, "SparseTask", asked=locals())
 
 
 class ClassificationTask(Task):
@@ -371,12 +333,11 @@ class ClassificationTask(Task):
     def __init__(
         self, separation: float, noise: Measure | ArrayLike, query_noise: Measure | ArrayLike | None = None
     ) -> None:
-        self._native = _native.Task.classification(separation, noise, query_noise)
-        self._recipe = ((separation, noise, query_noise), {})
+        self._made_of(_native.Task, "ClassificationTask", asked=locals())
 
 
-def _made_again(kind: type[Task], positional: tuple[Any, ...], keywords: Mapping[str, Any]) -> Task:
-    return kind(*positional, **keywords)
+def _made_again(kind: type[Task], recipe: Mapping[str, Any]) -> Task:
+    return kind(**recipe)
 
 
 def _recorded(record: int | Sequence[int] | ArrayLike, steps: int) -> ArrayLike:

@@ -14,6 +14,8 @@ from esscher.results import Results
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+__all__ = ["WeightMoments", "opposite_pair", "shrinkage", "weight_moments"]
+
 _EXACT = "exact, to a relative error of 1e-12"
 _LABELLED_DEVIATIONS = 12
 _LENGTHS_AT_A_TIME = 256

@@ -24,6 +24,7 @@ import dataclasses
 import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, overload
 
 import numpy as np
@@ -31,21 +32,14 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from esscher import _native
 from esscher.results import Results
+from esscher.tasks import of_native
 
 if not hasattr(_native, "ZooMechanism"):
     raise ImportError("esscher was built without its zoo: build it with the cargo feature zoo, which is on by default")
 
 __all__ = [
-    "DynamicalSystem",
-    "Entry",
-    "Mechanism",
-    "Parameter",
-    "Port",
-    "State",
-    "Stream",
-    "mechanisms",
-    "table",
-]
+    "DynamicalSystem", "Entry", "Mechanism", "Parameter", "Port", "State", "Stream", "mechanisms", "table",
+]  # fmt: skip
 
 Form = Literal["chunked", "recurrent", "reference"]
 """How a mechanism is evaluated: fast, token by token, or as its definition says."""
@@ -164,7 +158,9 @@ class DynamicalSystem:
 
     def simulate(self, inputs: ArrayLike) -> NDArray[np.float64]:
         """The outputs y (length, d_out) on inputs u (length, d_in)."""
-        return _native.zoo_simulate(self.transition, self.input, self.readout, self.feedthrough, inputs)
+        matrices = (self.transition, self.input, self.readout, self.feedthrough)
+        found: NDArray[np.float64] = _native.zoo_simulate(*matrices, inputs)
+        return found
 
 
 class Mechanism:
@@ -185,44 +181,19 @@ class Mechanism:
         if not isinstance(name, str):
             raise TypeError(f"name: expected a text, found an object of type {type(name).__name__}")
         self._native = _native.ZooMechanism(name, key_width, value_width)
-        self._recipe = (name, int(key_width), int(value_width))
-        self._ports = tuple(Port(*port) for port in self._native.ports)
-        self._parameters = tuple(Parameter(*parameter) for parameter in self._native.parameters)
-
-    @property
-    def name(self) -> str:
+        self.name = name
         """Its name in the catalogue."""
-        return self._recipe[0]
-
-    @property
-    def key_width(self) -> int:
+        self.key_width = int(key_width)
         """Width of queries and keys."""
-        return self._recipe[1]
-
-    @property
-    def value_width(self) -> int:
+        self.value_width = int(value_width)
         """Width of values."""
-        return self._recipe[2]
-
-    @property
-    def output_width(self) -> int:
-        """Numbers per output and head."""
-        return self._native.output_width
-
-    @property
-    def ports(self) -> tuple[Port, ...]:
+        self.ports = tuple(Port(*port) for port in self._native.ports)
         """What it reads of every token."""
-        return self._ports
-
-    @property
-    def parameters(self) -> tuple[Parameter, ...]:
+        self.parameters = tuple(Parameter(*parameter) for parameter in self._native.parameters)
         """What it reads once."""
-        return self._parameters
 
-    @property
-    def causal(self) -> bool:
-        """Whether every token reads the tokens up to itself, or all of them."""
-        return self._native.causal
+    output_width: int = of_native("output_width", "Numbers per output and head.")
+    causal: bool = of_native("causal", "Whether every token reads the tokens up to itself, or all of them.")
 
     def initial_parameters(
         self, seed: int = 0, *, heads: int | None = None, dtype: DTypeLike = np.float64
@@ -235,33 +206,15 @@ class Mechanism:
             parameter.name: numbers.astype(precision, copy=False).reshape(
                 (parameter.size,) if parameter.shared or heads is None else (count, parameter.size)
             )
-            for parameter, numbers in zip(self._parameters, found, strict=True)
+            for parameter, numbers in zip(self.parameters, found, strict=True)
         }
 
     @overload
-    def __call__(
-        self,
-        *,
-        parameters: Mapping[str, ArrayLike] | None = ...,
-        lengths: ArrayLike | None = ...,
-        packed: ArrayLike | None = ...,
-        initial: State | Sequence[State] | None = ...,
-        form: Form = ...,
-        return_state: Literal[False] = ...,
-        **ports: ArrayLike,
-    ) -> _Array: ...
+    def __call__(self, *, return_state: Literal[False] = ..., **arguments: Any) -> _Array: ...
 
     @overload
     def __call__(
-        self,
-        *,
-        parameters: Mapping[str, ArrayLike] | None = ...,
-        lengths: ArrayLike | None = ...,
-        packed: ArrayLike | None = ...,
-        initial: State | Sequence[State] | None = ...,
-        form: Form = ...,
-        return_state: Literal[True],
-        **ports: ArrayLike,
+        self, *, return_state: Literal[True], **arguments: Any
     ) -> tuple[_Array, State | tuple[State, ...]]: ...
 
     def __call__(
@@ -288,7 +241,7 @@ class Mechanism:
         definition, which starts from the empty state only and is slow. All of them agree.
         """
         call = _Call(self, ports, parameters, lengths, packed, initial)
-        outputs, states = self._native.evaluate(form, *call.arguments)
+        outputs, states = self._native.evaluate(form, call.arguments)
         shaped = outputs.reshape(call.output_shape)
         return (shaped, call.states_out(states)) if return_state else shaped
 
@@ -316,7 +269,7 @@ class Mechanism:
         array([2., 1.])
         """
         call = _Call(self, ports, parameters, lengths, packed, initial)
-        _, _, made = self._native.forward(*call.arguments)
+        _, made = self._native.forward(call.arguments)
         return call.gradient(made, output_slopes, state_slopes)
 
     def stream(
@@ -370,7 +323,8 @@ class Mechanism:
         """
         number = _whole("channel", channel, 0, self.output_width - 1)
         call = self._one_sequence("weights", parameters, ports)
-        return self._native.weights(call.tokens, call.parameters, call.output_shape[0], number)
+        found: NDArray[np.float64] = self._native.weights(call.tokens, call.parameters, call.output_shape[0], number)
+        return found
 
     def _one_sequence(
         self, what: str, parameters: Mapping[str, ArrayLike] | None, ports: Mapping[str, ArrayLike]
@@ -383,22 +337,16 @@ class Mechanism:
         return call
 
     def __repr__(self) -> str:
-        name, key_width, value_width = self._recipe
-        return f'Mechanism("{name}", key_width={key_width}, value_width={value_width})'
+        return f'Mechanism("{self.name}", key_width={self.key_width}, value_width={self.value_width})'
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Mechanism) and self._recipe == other._recipe
+        return isinstance(other, Mechanism) and repr(self) == repr(other)
 
     def __hash__(self) -> int:
-        return hash(self._recipe)
+        return hash(repr(self))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_made, self._recipe)
-
-
-def _made(name: str, key_width: int, value_width: int) -> Mechanism:
-    """A mechanism from its recipe, for pickles."""
-    return Mechanism(name, key_width=key_width, value_width=value_width)
+        return (partial(Mechanism, key_width=self.key_width, value_width=self.value_width), (self.name,))
 
 
 class Stream:
@@ -424,26 +372,15 @@ class Stream:
         heads: int | None,
         dtype: DTypeLike,
     ) -> None:
-        self._mechanism = mechanism
+        self.mechanism = mechanism
+        """What reads."""
         self._heads = None if heads is None else _whole("heads", heads, 1, _LARGEST)
         self._precision = _precision(dtype)
         self._parameters = _read_parameters(mechanism, parameters, self._heads, self._precision)
         self._native = mechanism._native.stream(self._parameters, self._heads or 1, self._precision == np.float32)
 
-    @property
-    def mechanism(self) -> Mechanism:
-        """What reads."""
-        return self._mechanism
-
-    @property
-    def seen(self) -> int:
-        """How many tokens were absorbed."""
-        return self._native.seen
-
-    @property
-    def bytes(self) -> int:
-        """Bytes of the state, of all heads."""
-        return self._native.bytes
+    seen: int = of_native("seen", "How many tokens were absorbed.")
+    bytes: int = of_native("bytes", "Bytes of the state, of all heads.")
 
     @property
     def state(self) -> State:
@@ -457,8 +394,8 @@ class Stream:
 
     def step(self, **ports: ArrayLike) -> _Array:
         """Absorbs a token and answers it: an output (width,) or (heads, width)."""
-        if not self._mechanism.causal:
-            raise ValueError(f"{self._mechanism.name} absorbs all tokens before it reads the first: absorb, then read")
+        if not self.mechanism.causal:
+            raise ValueError(f"{self.mechanism.name} absorbs all tokens before it reads the first: absorb, then read")
         return self._act("step", ports)
 
     def absorb(self, **ports: ArrayLike) -> None:
@@ -477,8 +414,8 @@ class Stream:
         shape, tokens = self._read(ports, _PIECE if self._heads is None else _PIECE_OF_HEADS)
         if shape[0] == 0:
             raise ValueError("the ports have no tokens: expected a length of at least 1")
-        outputs = self._native.extend(tokens, shape[0])
-        return outputs.reshape((*shape, self._mechanism.output_width))
+        outputs: _Array = self._native.extend(tokens, shape[0])
+        return outputs.reshape((*shape, self.mechanism.output_width))
 
     def copy(self) -> Stream:
         """Another stream in the same state."""
@@ -488,12 +425,12 @@ class Stream:
 
     def _act(self, what: Literal["step", "absorb", "read"], ports: Mapping[str, ArrayLike]) -> _Array:
         shape, tokens = self._read(ports, _TOKEN if self._heads is None else _TOKEN_OF_HEADS)
-        found = self._native.act(what, tokens)
-        return found if what == "absorb" else found.reshape((*shape, self._mechanism.output_width))
+        found: _Array = self._native.act(what, tokens)
+        return found if what == "absorb" else found.reshape((*shape, self.mechanism.output_width))
 
     def _read(self, ports: Mapping[str, ArrayLike], shapes: Mapping[int, str]) -> tuple[tuple[int, ...], list[_Array]]:
         """The arrays of the ports in order, and their shape without the width."""
-        arrays = _read_ports(self._mechanism, ports, shapes)
+        arrays = _read_ports(self.mechanism, ports, shapes)
         found = arrays[0]
         if found.dtype != self._precision:
             raise TypeError(f"the ports are {found.dtype}, the stream is {self._precision}: convert one of them")
@@ -510,11 +447,11 @@ class Stream:
 
     def __repr__(self) -> str:
         heads = "" if self._heads is None else f", heads={self._heads}"
-        return f"Stream({self._mechanism.name}{heads}, seen={self.seen})"
+        return f"Stream({self.mechanism.name}{heads}, seen={self.seen})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         state = self.state
-        recipe = (self._mechanism, self._parameters, self._heads, str(self._precision), state.seen, state.numbers)
+        recipe = (self.mechanism, self._parameters, self._heads, str(self._precision), state.seen, state.numbers)
         return (_resumed, recipe)
 
 
@@ -587,7 +524,7 @@ class _Call:
         return made[0] if self.single else made
 
     def gradient(
-        self, made: _native.ZooPass, output_slopes: ArrayLike, state_slopes: State | Sequence[State] | None = None
+        self, made: Any, output_slopes: ArrayLike, state_slopes: State | Sequence[State] | None = None
     ) -> dict[str, _Array]:
         """Derivatives in ports and parameters, by name."""
         slopes = _in_precision("output_slopes", output_slopes, self.precision)
@@ -662,7 +599,7 @@ def _check_names(what: str, known: list[str], given: Mapping[str, Any], mechanis
 
 
 def _in_precision(what: str, value: ArrayLike, precision: np.dtype[Any]) -> _Array:
-    array = _native.zoo_array(what, value)
+    array: _Array = _native.zoo_array(what, value)
     return array if array.dtype == precision else array.astype(precision)
 
 

@@ -82,7 +82,7 @@ class _Forward(torch.autograd.Function):
     def forward(ctx: Any, request: _Request, *tensors: torch.Tensor) -> torch.Tensor:
         """Outputs; keeps the pass."""
         call = request.call(tensors)
-        outputs, _, ctx.made = request.mechanism._native.forward(*call.arguments)
+        (outputs, _), ctx.made = request.mechanism._native.forward(call.arguments)
         ctx.request, ctx.pending = request, call
         # Nothing of these is read again by us: saving lets PyTorch notice tensors that were changed in between.
         ctx.save_for_backward(*tensors)

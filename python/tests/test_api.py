@@ -28,7 +28,7 @@ MODULES = {
     "regression::authors": f"{CORE}/regression/authors.rs",
     "layers": f"{CORE}/layers/mod.rs",
     "zoo::batch": f"{ZOO}/batch.rs",
-    "zoo::catalogue": f"{ZOO}/catalogue.rs",
+    "zoo::catalogue": f"{ZOO}/catalogue/mod.rs",
     "zoo::diagnostics": f"{ZOO}/diagnostics/mod.rs",
     "zoo::dynamical_system": f"{ZOO}/dynamical_system/mod.rs",
     "zoo::mechanism": f"{ZOO}/mechanism.rs",
@@ -69,7 +69,7 @@ def test_nothing_is_listed_that_does_not_exist():
 def test_every_public_module_of_the_zoo_is_accounted_for():
     """A module is in the catalogue, where Python finds its mechanism, or its items are listed, or it is Rust's own."""
     public = set(re.findall(r"^pub mod (\w+);", (CRATES / ZOO / "lib.rs").read_text(), re.M))
-    catalogued = set(re.findall(r"\bcrate::(\w+)", (CRATES / ZOO / "catalogue.rs").read_text()))
+    catalogued = set(re.findall(r"\bcrate::(\w+)", (CRATES / ZOO / "catalogue" / "entries.rs").read_text()))
     only_rust = {module.removeprefix("zoo::") for module in API["only_rust_modules"] if module.startswith("zoo::")}
     assert not public - catalogued - only_rust - {module.removeprefix("zoo::") for module in MODULES}
     assert not only_rust - public
@@ -98,12 +98,12 @@ def test_every_measure_of_the_catalogue_has_its_class(name):
     assert issubclass(getattr(es, {"points": "Empirical"}.get(name, name.capitalize())), es.Measure)
 
 
-@pytest.mark.parametrize("group", ["experiments", "claims"])
+@pytest.mark.parametrize("group", ["questions", "claims"])
 def test_every_experiment_and_claim_of_the_catalogue_can_be_planned(group):
     for name in es.catalogue(group)["name"]:
         plan = es.plan(es.example(name))
         assert len(plan.units) > 0
-        if group == "experiments":
+        if group == "questions":
             assert plan.kind == name
 
 

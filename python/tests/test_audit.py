@@ -159,7 +159,7 @@ def test_the_state_is_counted_in_tokens():
 @pytest.mark.parametrize(
     ("change", "raised", "message"),
     [
-        ({"candidate": "median"}, ValueError, "`median` is no replacement of the middle; there are exact, dropped"),
+        ({"candidate": "median"}, ValueError, "`median` is not a replacement of the middle: expected exact, dropped"),
         ({"candidate": 3}, TypeError, "candidate: expected a text, found an object of type int"),
         ({"keys": np.ones((5, WIDTH))}, ValueError, r"keys: expected shape \(300, 8\), found shape \(5, 8\)"),
         ({"values": np.ones(5)}, ValueError, r"values: expected shape \(300, 8\), found shape \(5,\)"),
@@ -319,7 +319,7 @@ def test_an_interrupted_audit_goes_on(tmp_path):
         ({"tolerance": np.nan}, ValueError, "tolerance is NaN"),
         ({"tolerance": -1}, ValueError, "tolerance"),
         ({"criterion": "taste"}, ValueError, 'criterion is "taste": expected "output" or "residual"'),
-        ({"candidates": ["median"]}, ValueError, "`median` is no replacement of the middle"),
+        ({"candidates": ["median"]}, ValueError, "`median` is not a replacement of the middle"),
         ({"candidates": [3]}, TypeError, "candidates: expected a text"),
         ({"candidates": []}, ValueError, "candidates is empty"),
         ({"texts": 1}, ValueError, "texts"),

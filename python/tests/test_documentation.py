@@ -34,7 +34,7 @@ def test_examples_of_modules_run(module, tmp_path, monkeypatch):
 @pytest.mark.parametrize(("name", "value"), native_objects(), ids=[name for name, _ in native_objects()])
 def test_examples_of_native_objects_run(name, value):
     runner = doctest.DocTestRunner(optionflags=OPTIONS)
-    for test in doctest.DocTestFinder(recurse=False).find(value, name, module=False, globs={}):
+    for test in doctest.DocTestFinder().find(value, name, module=False, globs={}):
         runner.run(test)
     assert runner.failures == 0
 

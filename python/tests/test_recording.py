@@ -162,7 +162,7 @@ def test_dumps_that_do_not_fit_are_refused(fake_torch, tmp_path):
     paths = record_texts(fake_torch, tmp_path, 2) + record_texts(fake_torch, tmp_path / "short", 1, tokens=64)
     (tmp_path / "cut.npz").write_bytes(paths[0].read_bytes()[:1000])
     for model, asked, message in [
-        (paths, {}, "it has 64 tokens, expected 128"),
+        (paths, {}, "expected 128 tokens, found 64"),
         ([paths[0], paths[0]], {}, "the same dump"),
         ([*paths[:2], "tiny-random"], {}, "tiny-random is not a dump"),
         ([*paths[:2], tmp_path / "cut.npz"], {}, "truncated"),

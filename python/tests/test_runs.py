@@ -135,7 +135,7 @@ def test_requests_that_make_no_sense_are_refused(tmp_path: Path) -> None:
         es.run(text, out=tmp_path, address="auto")
     with pytest.raises(ValueError, match="expected the name of a folder"):
         es.run(text, out=tmp_path, name="../elsewhere")
-    with pytest.raises(ValueError, match=r"there is no kind of experiment or claim `pth`\nhint: did you mean `path`\?"):
+    with pytest.raises(ValueError, match=r"there is no question or claim `pth`\nhint: did you mean `path`\?"):
         es.example("pth")
     with pytest.raises(ValueError, match="there is no group `claim`\nhint: did you mean `claims`"):
         es.catalogue("claim")  # type: ignore[arg-type]
@@ -191,8 +191,8 @@ def test_a_claim_is_measured_and_judged(tmp_path: Path) -> None:
 def test_the_catalogue_names_everything() -> None:
     everything = es.catalogue()
     assert everything.names == ("group", "name", "summary")
-    assert set(everything["group"]) == {"measures", "mechanisms", "experiments", "claims", "models"}
-    for kind in es.catalogue("experiments")["name"]:
+    assert set(everything["group"]) == {"measures", "mechanisms", "questions", "claims", "models"}
+    for kind in es.catalogue("questions")["name"]:
         assert es.plan(es.example(kind)).kind == kind
 
 
@@ -250,7 +250,7 @@ def wait_for(condition: object, child: subprocess.Popen[str], patience: float = 
         time.sleep(0.01)
 
 
-@pytest.mark.parametrize("kind", es.catalogue("experiments")["name"])
+@pytest.mark.parametrize("kind", es.catalogue("questions")["name"])
 def test_units_computed_elsewhere_are_the_shards_of_a_local_run(kind: str, tmp_path: Path) -> None:
     found = es.run(es.example(kind), out=tmp_path, progress=False)
     shards = {file.read_bytes() for file in (found.folder / "shards").iterdir()}

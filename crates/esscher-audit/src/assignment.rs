@@ -2,7 +2,9 @@
 
 use crate::Error;
 use crate::candidate::{Candidate, Frame};
+use crate::head::Order;
 use crate::model::Shape;
+use crate::names::names;
 use crate::replacement::Middle;
 
 /// How a candidate's state comes about.
@@ -15,15 +17,14 @@ pub enum Running {
     Streaming,
 }
 
-impl Running {
-    /// Both.
-    pub const ALL: [Running; 2] = [Running::Offline, Running::Streaming];
+names!(Running, "a way of running", { Offline => "offline", Streaming => "streaming" });
 
-    /// The word in specifications and tables.
-    pub fn name(self) -> &'static str {
-        match self {
-            Running::Offline => "offline",
-            Running::Streaming => "streaming",
+impl Running {
+    /// How heads would be deployed: in constant memory, unless every token sees all.
+    pub fn deployed(order: Order) -> Self {
+        match order {
+            Order::Causal => Running::Streaming,
+            Order::Whole => Running::Offline,
         }
     }
 }
@@ -50,28 +51,26 @@ impl Assignment {
     /// # Errors
     /// Another number of layers or heads than the model has.
     pub fn check(&self, shape: &Shape) -> Result<(), Error> {
-        let (layers, heads) = (shape.layers, shape.heads);
-        if self.rows.len() != layers {
-            return Err(Error::Request(format!(
-                "an assignment of {} layers does not fit a model of {layers}",
-                self.rows.len()
-            )));
+        let misfit = |what: String, expected: usize, found: usize, unit: &str| {
+            Err(Error::other_model(what, format!("{expected} {unit}"), format!("{found} {unit}")))
+        };
+        if self.rows.len() != shape.layers {
+            return misfit("the assignment".to_string(), shape.layers, self.rows.len(), "layers");
         }
-        match self.rows.iter().enumerate().find(|(_, row)| row.len() != heads) {
-            Some((layer, row)) => Err(Error::Request(format!(
-                "layer {layer} of the assignment has {} heads, the model has {heads}",
-                row.len()
-            ))),
+        match self.rows.iter().enumerate().find(|(_, row)| row.len() != shape.heads) {
+            Some((layer, row)) => {
+                misfit(format!("layer {layer} of the assignment"), shape.heads, row.len(), "heads")
+            }
             None => Ok(()),
         }
     }
 
-    /// The same candidate everywhere.
+    /// The assignment of one candidate to every head.
     pub fn everywhere(shape: &Shape, candidate: Candidate) -> Self {
         Assignment { rows: vec![vec![candidate; shape.heads]; shape.layers] }
     }
 
-    /// A row per layer.
+    /// The candidates of all query heads, a row per layer.
     pub fn rows(&self) -> &[Vec<Candidate>] {
         &self.rows
     }

@@ -8,7 +8,7 @@ use crate::readers::{ReaderSums, Readers};
 use esscher_core::Monitor;
 use rayon::prelude::*;
 
-/// The readers of every key-value head.
+/// What is known in advance of the readers of every key-value head.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Calibration {
     layers: Vec<Vec<Readers>>,
@@ -35,11 +35,7 @@ impl Calibration {
         let words = |[layers, groups, dimension]: [usize; 3]| {
             format!("{layers} layers of {groups} key-value heads of dimension {dimension}")
         };
-        Err(Error::Request(format!(
-            "the calibration is of another model: it has {}, the model {}",
-            words(found),
-            words(expected)
-        )))
+        Err(Error::other_model("the calibration".to_string(), words(expected), words(found)))
     }
 }
 
@@ -93,12 +89,23 @@ impl Observations {
         observed: impl IntoIterator<Item = &'a Observations>,
     ) -> Result<Calibration, Error> {
         let mut observed = observed.into_iter();
-        let first = observed.next();
-        let mut all =
-            first.ok_or_else(|| Error::Request("calibration needs at least one text".to_string()))?.clone();
+        let nothing = || Error::TooFewTokens {
+            what: "the calibration",
+            found: 0,
+            needed: 1,
+            purpose: "the tilts of readers".to_string(),
+            remedy: "give at least one text",
+        };
+        let mut all = observed.next().ok_or_else(nothing)?.clone();
         for one in observed {
             if sizes(&one.shape) != sizes(&all.shape) {
-                return Err(Error::Request("the texts that calibrate are of different models".to_string()));
+                return Err(Error::OtherModel {
+                    what: "a text that calibrates".to_string(),
+                    reference: "the first one".to_string(),
+                    expected: format!("the sizes {:?}", sizes(&all.shape)),
+                    found: format!("{:?}", sizes(&one.shape)),
+                    remedy: "let one model read all of them",
+                });
             }
             for (sums, other) in all.layers.iter_mut().flatten().zip(one.layers.iter().flatten()) {
                 sums.merge(other);

@@ -9,20 +9,20 @@ use std::fmt;
 /// What answers a head's queries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Candidate {
-    /// Exact attention.
+    /// Exact attention: nothing is replaced.
     Exact,
     /// A measure: atoms, window, `top` exact tokens of the middle, and what stands for the rest of it.
     Measure {
-        /// Exact tokens of the middle.
+        /// Number of tokens of the middle that are kept exactly.
         top: usize,
-        /// The rest.
+        /// What stands for the other tokens of the middle.
         middle: Middle,
     },
     /// The tokens that a policy keeps of the middle.
     Kept {
-        /// Which are kept.
+        /// What decides which tokens are kept.
         policy: Policy,
-        /// How many, beside the first tokens and the window.
+        /// How many are kept beside the first tokens and the window.
         budget: usize,
     },
 }
@@ -30,7 +30,7 @@ pub enum Candidate {
 /// What all candidates of an audit share: what is kept exactly whatever stands for the middle.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Frame {
-    /// Sinks.
+    /// Sinks and other tokens that are kept for ever.
     pub atoms: Atoms,
     /// Last tokens: none where every token sees all, at least one elsewhere.
     pub window: usize,
@@ -102,7 +102,7 @@ impl fmt::Display for Candidate {
             Candidate::Exact => formatter.write_str("exact"),
             Candidate::Measure { top: 0, middle } => write!(formatter, "{middle}"),
             Candidate::Measure { top, middle } => write!(formatter, "top-{top}+{middle}"),
-            Candidate::Kept { policy, budget } => write!(formatter, "{}/{budget}", policy.name()),
+            Candidate::Kept { policy, budget } => write!(formatter, "{policy}/{budget}"),
         }
     }
 }
@@ -111,6 +111,10 @@ impl std::str::FromStr for Candidate {
     type Err = Error;
 
     fn from_str(name: &str) -> Result<Self, Error> {
+        let refused = |expected: &str| {
+            let (name, expected) = (name.to_string(), expected.to_string());
+            Err(Error::UnknownName { kind: "a candidate", name, expected })
+        };
         if name == "exact" {
             return Ok(Candidate::Exact);
         }
@@ -119,22 +123,18 @@ impl std::str::FromStr for Candidate {
         {
             return match budget.parse() {
                 Ok(budget @ 1..=65_536) => Ok(Candidate::Kept { policy, budget }),
-                _ => {
-                    Err(Error::Request(format!("`{name}`: the budget is a number of tokens from 1 to 65536")))
-                }
+                _ => refused("a budget of 1 to 65536 tokens"),
             };
         }
         let (top, middle) = match name.strip_prefix("top-").and_then(|rest| rest.split_once('+')) {
             Some((top, middle)) => match top.parse() {
                 Ok(top @ 1..=65_536) => (top, middle),
-                _ => return Err(Error::Request(format!("`{name}`: top-N keeps from 1 to 65536 tokens"))),
+                _ => return refused("top-N to keep from 1 to 65536 tokens"),
             },
             None => (0, name),
         };
         match middle.parse::<Middle>()? {
-            Middle::Exact => {
-                Err(Error::Request(format!("`{name}`: an exact middle has nothing beside it; say exact")))
-            }
+            Middle::Exact => refused("exact alone, for an exact middle has nothing beside it"),
             middle => Ok(Candidate::Measure { top, middle }),
         }
     }

@@ -5,6 +5,7 @@ use crate::assignment::Assignment;
 use crate::calibration::Calibration;
 use crate::candidate::{Candidate, Frame};
 use crate::head::Order;
+use crate::layer::columns;
 use crate::model::{ExactCache, LayerAttention, LayerInput, Shape};
 use crate::readers::Readers;
 use crate::replacement::StreamingCache;
@@ -43,9 +44,10 @@ impl MixedCache {
         calibration: &Calibration,
     ) -> Result<Self, Error> {
         if shape.order == Order::Whole {
-            return Err(Error::Request(
-                "an encoder reads whole texts: it has no cache to decode with".to_string(),
-            ));
+            return Err(Error::NeedsCausal {
+                what: "decoding with a cache",
+                remedy: "replace its heads on whole texts",
+            });
         }
         calibration.check(shape)?;
         assignment.check(shape)?;
@@ -84,9 +86,7 @@ impl GroupCache {
         let mut states: Vec<(Candidate, Streamed)> = Vec::new();
         for (reader, candidate) in candidates.iter().enumerate() {
             let Candidate::Measure { top, middle } = *candidate else {
-                return Err(Error::Request(format!(
-                    "`{candidate}` is compared on whole texts only: decode with exact heads and measures"
-                )));
+                return Err(Error::WholeTextsOnly { candidate: *candidate });
             };
             match states.iter_mut().find(|(known, _)| known == candidate) {
                 Some((_, state)) => state.readers.push(reader),
@@ -136,12 +136,10 @@ impl GroupCache {
 impl LayerAttention for MixedCache {
     fn attend(&mut self, input: &LayerInput<'_>, output: &mut [f32]) -> Result<(), Error> {
         input.check(&self.shape)?;
-        let tokens = self.tokens[input.layer];
-        if input.start != tokens {
-            return Err(Error::Request(format!(
-                "the cache of layer {} holds {tokens} tokens, the next cannot be at position {}",
-                input.layer, input.start
-            )));
+        let expected = self.tokens[input.layer];
+        if input.start != expected {
+            let remedy = "give the tokens that follow those in the cache";
+            return Err(Error::WrongStart { expected, found: input.start, remedy });
         }
         let (d, heads, groups) = (self.shape.head_dimension, self.shape.heads, self.shape.key_value_heads);
         let readers = heads / groups.max(1);
@@ -149,17 +147,12 @@ impl LayerAttention for MixedCache {
             .par_iter_mut()
             .enumerate()
             .map(|(group, cache)| {
-                let columns = |table: &[f32], heads: usize, first: usize, count: usize| -> Vec<f32> {
-                    let tokens = table.chunks_exact(heads * d);
-                    tokens.flat_map(|token| &token[first * d..(first + count) * d]).copied().collect()
-                };
-                let alone = LayerInput {
-                    layer: 0,
-                    tilts: &columns(input.tilts, heads, group * readers, readers),
-                    keys: &columns(input.keys, groups, group, 1),
-                    values: &columns(input.values, groups, group, 1),
-                    ..*input
-                };
+                let own =
+                    |table: &[f32]| -> Vec<f32> { columns(table, groups, d, group..group + 1).collect() };
+                let tilts: Vec<f32> =
+                    columns(input.tilts, heads, d, group * readers..(group + 1) * readers).collect();
+                let (keys, values) = (own(input.keys), own(input.values));
+                let alone = LayerInput { layer: 0, tilts: &tilts, keys: &keys, values: &values, ..*input };
                 cache.attend(&alone, readers, d)
             })
             .collect();

@@ -5,6 +5,7 @@ use crate::assignment::{Assignment, Running};
 use crate::candidate::Candidate;
 use crate::examination::Findings;
 use crate::model::Shape;
+use crate::names::names;
 use crate::verdict::{Decision, Offer, Spread, Verdict, decide, spread};
 use esscher_core::numerics::Stream;
 
@@ -17,18 +18,7 @@ pub enum Criterion {
     Residual,
 }
 
-impl Criterion {
-    /// Both.
-    pub const ALL: [Criterion; 2] = [Criterion::Output, Criterion::Residual];
-
-    /// The word in specifications and tables.
-    pub fn name(self) -> &'static str {
-        match self {
-            Criterion::Output => "output",
-            Criterion::Residual => "residual",
-        }
-    }
-}
+names!(Criterion, "a criterion", { Output => "output", Residual => "residual" });
 
 /// What several texts of one length told about every head.
 #[derive(Debug, Clone)]
@@ -56,8 +46,13 @@ impl Dossier {
                 .all(|(place, found)| found.layer * shape.heads + found.head == place);
             let complete = findings.len() == shape.layers * shape.heads && in_order;
             if !complete || findings.iter().any(|found| found.errors.len() != candidates.len()) {
-                return Err(Error::Request(
-                    "these findings are not of this model and these candidates".to_string(),
+                let words = |heads: usize, errors: usize| format!("{heads} heads with {errors} errors each");
+                let errors = findings.iter().map(|found| found.errors.len());
+                let errors = errors.clone().find(|count| *count != candidates.len()).or(errors.max());
+                return Err(Error::other_model(
+                    "the list of findings on a text".to_string(),
+                    words(shape.layers * shape.heads, candidates.len()) + " in order",
+                    words(findings.len(), errors.unwrap_or(0)),
                 ));
             }
         }
@@ -69,7 +64,7 @@ impl Dossier {
         &self.shape
     }
 
-    /// What was asked.
+    /// The candidates that were measured, and how each ran.
     pub fn candidates(&self) -> &[(Candidate, Running)] {
         &self.candidates
     }

@@ -7,7 +7,7 @@ use crate::calibration::Calibration;
 use crate::candidate::{Candidate, Frame};
 use crate::checkpoint::Dump;
 use crate::discrepancy::{self, Discrepancy, discrepancy};
-use crate::layer::LayerHeads;
+use crate::layer::{LayerHeads, columns};
 use crate::model::{ExactAttention, LayerAttention, LayerInput, Model, OutputProjection, Shape};
 use crate::portrait::{Portrait, measured_positions, portrait};
 use crate::readers::Readers;
@@ -18,22 +18,22 @@ use rayon::prelude::*;
 /// What is asked of every head.
 #[derive(Debug, Clone)]
 pub struct Questions {
-    /// What all candidates share.
+    /// What every candidate keeps exactly.
     pub frame: Frame,
     /// What may replace a head, and how it runs.
     pub candidates: Vec<(Candidate, Running)>,
-    /// Of the random halves in portraits.
+    /// The seed of the random halves in portraits.
     pub seed: u64,
 }
 
 /// What was found out about one query head on one text.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Findings {
-    /// From 0.
+    /// The number of the layer, from 0.
     pub layer: usize,
-    /// Query head, from 0.
+    /// The number of the query head in its layer, from 0.
     pub head: usize,
-    /// What it looks like.
+    /// How the head spreads its weight on this text.
     pub portrait: Portrait,
     /// An error for each of the candidates asked, in their order.
     pub errors: Vec<Discrepancy>,
@@ -135,21 +135,16 @@ pub fn examine_layer(
 ) -> Result<Vec<Findings>, Error> {
     let heads = LayerHeads::new(shape, input)?;
     if readers.len() != heads.groups() {
-        return Err(Error::Request(format!(
-            "layer {} has {} key-value heads, but its calibration has {}: it is of another model",
-            input.layer,
-            heads.groups(),
-            readers.len()
-        )));
+        let words = |count: usize| format!("{count} key-value heads");
+        let what = format!("the calibration of layer {}", input.layer);
+        return Err(Error::other_model(what, words(heads.groups()), words(readers.len())));
     }
     if projection.is_some() && (shape.width == 0 || input.residual.len() != input.count * shape.width) {
-        return Err(Error::Request(format!(
-            "the residual stream of layer {} needs {} numbers for each of {} tokens, found {} in all",
-            input.layer,
-            shape.width,
-            input.count,
-            input.residual.len()
-        )));
+        return Err(Error::WrongSizes {
+            what: format!("the residual stream of layer {}", input.layer),
+            expected: format!("{} for each of {} tokens", shape.width, input.count),
+            found: vec![input.residual.len()],
+        });
     }
     let d = shape.head_dimension;
     let norms: Vec<f32> = input
@@ -159,6 +154,10 @@ pub fn examine_layer(
         .collect();
     let first = questions.frame.first_replaced();
     let positions = measured_positions(shape.order, input.count, first, discrepancy::QUERIES);
+    let short = |needed, purpose: &str, remedy| {
+        let purpose = purpose.to_string();
+        Error::TooFewTokens { what: "the text", found: input.count, needed, purpose, remedy }
+    };
     let of_group = |(group, readers): (usize, &Readers)| {
         let members = heads.group(group);
         let candidates = questions
@@ -170,14 +169,9 @@ pub fn examine_layer(
         for (member, seen) in members.iter().enumerate() {
             let head = group * heads.readers() + member;
             let place = (input.layer * shape.heads + head) as u32;
-            let portrait = portrait(seen, &mut Stream::new(questions.seed, place, 0)).ok_or_else(|| {
-                Error::Request("a text of fewer than two tokens shows nothing of a head".to_string())
-            })?;
-            let exact: Vec<f32> = exact
-                .chunks_exact(shape.heads * d)
-                .flat_map(|token| &token[head * d..][..d])
-                .copied()
-                .collect();
+            let portrait = portrait(seen, &mut Stream::new(questions.seed, place, 0))
+                .ok_or_else(|| short(2, "the portrait of a head", "give a longer text"))?;
+            let exact: Vec<f32> = columns(exact, shape.heads, d, head..head + 1).collect();
             let projected = |rows: &[f32]| {
                 projection.and_then(|projection| projection.norms(head, rows)).unwrap_or_default()
             };
@@ -188,10 +182,11 @@ pub fn examine_layer(
                 .map(|outputs| discrepancy(&outputs[member], &exact, d, &positions, stream))
                 .collect::<Option<Vec<Discrepancy>>>();
             let errors = errors.ok_or_else(|| {
-                Error::Request(format!(
-                    "of {} tokens none is replaced before the last query: give a longer text or a smaller window",
-                    input.count
-                ))
+                short(
+                    first + 1,
+                    "something to be replaced",
+                    "give a longer text, or ask for a smaller window",
+                )
             })?;
             findings.push(Findings { layer: input.layer, head, portrait, errors });
         }

@@ -3,6 +3,8 @@
 //! A query acts only through its tilt θ = q/√d: the score of a token with key k is θ·k. Everything in this crate hands on
 //! tilts, so that no formula has a √d.
 
+use crate::names::names;
+
 /// Who may attend to whom.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
@@ -11,6 +13,8 @@ pub enum Order {
     /// Every token sees all: encoders.
     Whole,
 }
+
+names!(Order, "an order", { Causal => "causal", Whole => "whole" });
 
 /// Heads of more numbers are refused: what calibration keeps of a head grows with their square.
 pub const LARGEST_DIMENSION: usize = 1024;
@@ -26,9 +30,9 @@ pub struct Head<'a> {
     pub dimension: usize,
     /// θ = q/√d, a row per token.
     pub tilts: &'a [f32],
-    /// A row per token.
+    /// The keys, a row per token.
     pub keys: &'a [f32],
-    /// A row per token.
+    /// The values, a row per token.
     pub values: &'a [f32],
 }
 

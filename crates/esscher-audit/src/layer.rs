@@ -3,6 +3,7 @@
 use crate::Error;
 use crate::head::{Head, Order};
 use crate::model::{LayerInput, Shape};
+use std::ops::Range;
 
 /// The heads of a layer, taken apart.
 #[derive(Debug, Clone)]
@@ -21,18 +22,15 @@ impl LayerHeads {
     /// A part of a text: replacements are evaluated on whole ones. Tables of other sizes than the shape says.
     pub fn new(shape: &Shape, input: &LayerInput<'_>) -> Result<Self, Error> {
         if input.start != 0 {
-            return Err(Error::Request(format!(
-                "a whole text is expected, found tokens from position {} on: decode with a streaming cache instead",
-                input.start
-            )));
+            let remedy = "give the whole text in one call, or decode with a streaming cache";
+            return Err(Error::WrongStart { expected: 0, found: input.start, remedy });
         }
         input.check(shape)?;
         let d = shape.head_dimension;
-        let split = |table: &[f32], heads: usize| -> Vec<Vec<f32>> {
-            let head = |head: usize| {
-                table.chunks_exact(heads * d).flat_map(move |token| &token[head * d..(head + 1) * d]).copied()
-            };
-            (0..heads).map(|number| head(number).collect()).collect()
+        let split = |table: &[f32], heads: usize| {
+            let mut split = vec![Vec::new(); heads];
+            append_heads(&mut split, table, d);
+            split
         };
         Ok(LayerHeads {
             order: shape.order,
@@ -43,7 +41,7 @@ impl LayerHeads {
         })
     }
 
-    /// Key-value heads.
+    /// Number of key-value heads.
     pub fn groups(&self) -> usize {
         self.keys.len()
     }
@@ -65,6 +63,28 @@ impl LayerHeads {
                 values: &self.values[group],
             })
             .collect()
+    }
+}
+
+/// The numbers of some heads, token by token, of a table of tokens × heads × dimension.
+pub(crate) fn columns(
+    table: &[f32],
+    heads: usize,
+    dimension: usize,
+    wanted: Range<usize>,
+) -> impl Iterator<Item = f32> {
+    let wanted = wanted.start * dimension..wanted.end * dimension;
+    table.chunks_exact((heads * dimension).max(1)).flat_map(move |token| &token[wanted.clone()]).copied()
+}
+
+/// Appends to each head its numbers of a table of tokens × heads × dimension.
+pub(crate) fn append_heads(heads: &mut [Vec<f32>], table: &[f32], dimension: usize) {
+    let width = heads.len() * dimension;
+    for (number, head) in heads.iter_mut().enumerate() {
+        head.reserve(table.len() / width.max(1) * dimension);
+        for token in table.chunks_exact(width.max(1)) {
+            head.extend_from_slice(&token[number * dimension..(number + 1) * dimension]);
+        }
     }
 }
 

@@ -6,7 +6,7 @@
 //! [`calibration`] of a model are what they may know in advance, [`answer`] asks one of them.
 //!
 //! Then the questions: [`portrait`] and [`discrepancy`] look at one head, [`examination`] at all heads on a text, [`dossier`] and
-//! [`verdict`] decide over texts, an [`assignment`] says who replaces whom; [`replaced`] runs the model so, [`likelihood`] and [`needle`]
+//! [`verdict`] decide over texts, an [`assignment`] says who replaces whom, its [`role`] what for; [`replaced`] runs the model so, [`likelihood`] and [`needle`]
 //! say what it costs, [`decoding`] does it in constant memory; [`texts`] are
 //! there to try it on.
 //!
@@ -27,11 +27,13 @@ pub mod head;
 pub mod layer;
 pub mod likelihood;
 pub mod model;
+mod names;
 pub mod needle;
 pub mod portrait;
 pub mod readers;
 pub mod replaced;
 pub mod replacement;
+pub mod role;
 pub mod segment;
 pub mod texts;
 pub mod verdict;

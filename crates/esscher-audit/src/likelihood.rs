@@ -19,9 +19,13 @@ pub fn log_loss(
 ) -> Result<Option<f64>, Error> {
     check_predicts(model)?;
     let Some((_, next)) = text.split_first().filter(|(_, next)| !next.is_empty()) else {
-        return Err(Error::Request(
-            "a text of fewer than two tokens predicts nothing: give a longer one".to_string(),
-        ));
+        return Err(Error::TooFewTokens {
+            what: "the text",
+            found: text.len(),
+            needed: 2,
+            purpose: "a prediction".to_string(),
+            remedy: "give a longer text",
+        });
     };
     let Some(hidden) = model.forward(text, 0, attention, monitor)? else {
         return Ok(None);
@@ -35,9 +39,10 @@ pub fn log_loss(
 fn check_predicts(model: &Model) -> Result<(), Error> {
     match model.shape().order {
         Order::Causal => Ok(()),
-        Order::Whole => Err(Error::Request(
-            "an encoder does not predict the next token: compare its embeddings instead".to_string(),
-        )),
+        Order::Whole => Err(Error::NeedsCausal {
+            what: "predicting the next token",
+            remedy: "compare its embeddings instead",
+        }),
     }
 }
 
@@ -55,15 +60,16 @@ pub fn retrieval(
     check_predicts(model)?;
     let Haystack { tokens, answers } = haystack;
     if answers.is_empty() || answers.iter().any(Vec::is_empty) {
-        return Err(Error::Request(
-            "a haystack without codes, or with an empty one, asks for nothing".to_string(),
-        ));
+        return Err(Error::TooFewTokens {
+            what: "a code of the haystack",
+            found: 0,
+            needed: 1,
+            purpose: "something to be asked for".to_string(),
+            remedy: "give at least one code, and none without tokens",
+        });
     }
     if let Some(position) = answers.iter().flatten().find(|position| !(1..tokens.len()).contains(*position)) {
-        return Err(Error::Request(format!(
-            "the haystack asks for token {position} of {}, counted from 0, but only tokens after the first can be predicted",
-            tokens.len()
-        )));
+        return Err(Error::NotPredictable { position: *position, tokens: tokens.len() });
     }
     let Some(hidden) = model.forward(tokens, 0, attention, monitor)? else {
         return Ok(None);

@@ -51,12 +51,16 @@ pub fn haystack(
     // Every fact stands in the text and once more as question and answer.
     let fixed = 2 * facts.iter().map(|fact| fact.tokens.len()).sum::<usize>();
     let body = template.room(length).saturating_sub(fixed);
-    if body < 2 * NEEDLES || text.len() < body {
-        return Err(Error::Request(format!(
-            "{length} tokens leave {body} for the text around the needles, of which there are {}: ask for a longer prompt or give \
-             more text",
-            text.len()
-        )));
+    let short = |what, found, needed, remedy| {
+        let purpose = format!("{NEEDLES} needles, their questions and text around them");
+        Error::TooFewTokens { what, found, needed, purpose, remedy }
+    };
+    if body < 2 * NEEDLES {
+        let needed = template.around(&[]).len() + fixed + 2 * NEEDLES;
+        return Err(short("the prompt", length, needed, "ask for a longer prompt"));
+    }
+    if text.len() < body {
+        return Err(short("the text", text.len(), body, "give more text"));
     }
     let begin = (at.clamp(0.0, 1.0) * (text.len() - body) as f64) as usize;
     let filler = &text[begin.min(text.len() - body)..][..body];
@@ -96,9 +100,11 @@ fn facts(vocabulary: &Vocabulary, needles: &[(&str, String)]) -> Result<Vec<Fact
             }
         }
     }
-    Err(Error::Request(
-        "the vocabulary does not cut a number of four digits apart from the words before it: ask for no needles".to_string(),
-    ))
+    Err(Error::NotEncodable {
+        what: "needles".to_string(),
+        problem: "it does not cut a number of four digits apart from the words before it; ask for no needles"
+            .to_string(),
+    })
 }
 
 impl Fact {

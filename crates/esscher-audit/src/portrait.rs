@@ -26,9 +26,9 @@ pub struct Portrait {
 /// A token that draws weight whatever the query.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sink {
-    /// Its position.
+    /// The position of the token, from 0.
     pub position: usize,
-    /// Its mean weight.
+    /// The mean over queries of the weight on it.
     pub weight: f64,
 }
 
@@ -144,7 +144,7 @@ fn half_noise(head: &Head<'_>, weights: &[f32], halves: &[bool]) -> Option<f64> 
 }
 
 /// The middle of some numbers, the mean of the two middle ones; nothing of nothing.
-pub(crate) fn median(values: &mut [f64]) -> Option<f64> {
+pub fn median(values: &mut [f64]) -> Option<f64> {
     if values.is_empty() {
         return None;
     }

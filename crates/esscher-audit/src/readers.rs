@@ -20,7 +20,7 @@ pub struct Readers {
 /// The first two moments of tilts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tilts {
-    /// E θ.
+    /// The mean E θ.
     pub mean: Vec<f32>,
     /// E (θ − mean)(θ − mean)ᵀ, row-major: the metric in which keys are compared.
     pub covariance: Vec<f32>,
@@ -43,7 +43,7 @@ impl Tilts {
 }
 
 impl Readers {
-    /// Of one head on one text.
+    /// The readers of one head on one text.
     pub fn of_head(head: &Head<'_>) -> Readers {
         let mut sums = ReaderSums::new(head.dimension, 1);
         sums.add(std::slice::from_ref(head));
@@ -54,20 +54,25 @@ impl Readers {
     /// and values. Every tilt counts alike.
     ///
     /// # Errors
-    /// [`Error::Request`] if there is no tilt, or heads of different dimensions.
+    /// No tilt, or heads of different dimensions.
     pub fn from_heads(texts: &[Vec<Head<'_>>]) -> Result<Readers, Error> {
         let mut heads = texts.iter().flatten();
         let dimension = heads.clone().next().map_or(0, |head| head.dimension);
         if let Some(other) = heads.find(|head| head.dimension != dimension) {
-            return Err(Error::Request(format!(
-                "the readers of one key-value head have {dimension} numbers per tilt, but one of them has {}",
-                other.dimension
-            )));
+            return Err(Error::WrongSizes {
+                what: "a tilt of one of the readers of a key-value head".to_string(),
+                expected: format!("{dimension}, as the others have"),
+                found: vec![other.dimension],
+            });
         }
         if dimension == 0 || texts.iter().flatten().all(|head| head.tilts.is_empty()) {
-            return Err(Error::Request(
-                "readers need at least one tilt: give a calibration text with at least one token".to_string(),
-            ));
+            return Err(Error::TooFewTokens {
+                what: "the calibration",
+                found: 0,
+                needed: 1,
+                purpose: "the tilts of readers".to_string(),
+                remedy: "give a text that is not empty",
+            });
         }
         let mut sums = ReaderSums::new(dimension, texts.iter().map(Vec::len).max().unwrap_or(0));
         texts.iter().for_each(|heads| sums.add(heads));

@@ -15,21 +15,24 @@ pub fn segments(
     count: usize,
 ) -> Result<Vec<Vec<u32>>, Error> {
     let body = template.room(length);
-    if text.is_empty() {
-        return Err(Error::Request("the text is empty: give one of some thousand words".to_string()));
-    }
     if body == 0 || count == 0 {
-        let shortest = template.around(&[]).len() + 1;
-        return Err(Error::Request(format!(
-            "{count} segments of {length} tokens hold no text: ask for at least one of {shortest}"
-        )));
+        return Err(Error::TooFewTokens {
+            what: "a segment",
+            found: if count == 0 { 0 } else { length },
+            needed: template.around(&[]).len() + 1,
+            purpose: "any text of its own".to_string(),
+            remedy: "ask for at least one segment of that length",
+        });
     }
     let needed = body.saturating_mul(count);
     if text.len() < needed {
-        let found = text.len();
-        return Err(Error::Request(format!(
-            "the text has {found} tokens, {count} segments of {length} need {needed}: give a longer text, or fewer or shorter segments"
-        )));
+        return Err(Error::TooFewTokens {
+            what: "the text",
+            found: text.len(),
+            needed,
+            purpose: format!("{count} segments of {length}"),
+            remedy: "give a longer text, or ask for fewer or shorter segments",
+        });
     }
     let stride = text.len() / count;
     Ok((0..count).map(|segment| template.around(&text[segment * stride..][..body])).collect())

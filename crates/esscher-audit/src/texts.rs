@@ -3,13 +3,13 @@
 /// A text and where it comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Text {
-    /// As specifications name it.
+    /// The name in specifications.
     pub name: &'static str,
-    /// In one line.
+    /// What the text is, in one line.
     pub what: &'static str,
-    /// Who may use it.
+    /// The terms on which it may be used.
     pub licence: &'static str,
-    /// Paragraphs of plain prose.
+    /// The text itself: paragraphs of plain prose.
     pub content: &'static str,
 }
 

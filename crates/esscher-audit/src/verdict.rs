@@ -1,6 +1,7 @@
 //! Verdicts: whether errors measured on several texts are below a tolerance, with their uncertainty over texts.
 
 use crate::candidate::Candidate;
+use crate::names::names;
 use esscher_core::numerics::statistics::Summary;
 use esscher_core::numerics::student;
 
@@ -18,23 +19,14 @@ pub enum Verdict {
 /// One-sided, by Student's law over texts, which takes them as alike and independent.
 pub const CONFIDENCE: f64 = 0.95;
 
-impl Verdict {
-    /// The word in tables.
-    pub fn name(self) -> &'static str {
-        match self {
-            Verdict::Accepted => "accepted",
-            Verdict::Uncertain => "uncertain",
-            Verdict::Refused => "refused",
-        }
-    }
-}
+names!(Verdict, "a verdict", { Accepted => "accepted", Uncertain => "uncertain", Refused => "refused" });
 
 /// The mean of errors over texts and the interval that the texts leave for it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Spread {
-    /// Over texts.
+    /// The mean error over texts.
     pub mean: f64,
-    /// Of the mean; none for a single text.
+    /// The standard error of the mean; none for a single text.
     pub standard_error: Option<f64>,
     /// The mean is above this with confidence [`CONFIDENCE`].
     pub low: f64,
@@ -76,7 +68,7 @@ pub struct Offer {
     pub candidate: Candidate,
     /// Token-equivalents that its state takes.
     pub state_tokens: f64,
-    /// Per head, per text.
+    /// The errors of every head, a list with one number per text for each.
     pub errors: Vec<Vec<f64>>,
 }
 

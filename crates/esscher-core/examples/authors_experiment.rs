@@ -12,10 +12,10 @@ use esscher_core::regression::authors::{
     TrainedLayer,
 };
 use esscher_core::regression::{
-    AttentionKind, DescentState, DescentStop, FlowOptions, LinearAttention, PointAverage, Response,
+    AttentionKind, DescentEnd, DescentState, FlowOptions, LinearAttention, PointAverage, Response,
     RiskAverage, SpectralLandscape, SpectralTask, bayes_at_length, flow,
 };
-use esscher_core::{Monitor, Result, Unwatched};
+use esscher_core::{Ending, Monitor, Result, Unwatched};
 use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -96,7 +96,7 @@ fn report(experiment: &AuthorsExperiment, progress: &AuthorsProgress) -> Result<
             "{:>6}{:>18}{:>18}{:>10.4}{:>18}{:>10.4}{:>18}",
             point.length,
             tested(&point.softmax),
-            with_error(2.0 * in_tokens.value, 2.0 * in_tokens.absolute_error()),
+            with_error(2.0 * in_tokens.value, 2.0 * in_tokens.error),
             2.0 * optimum?,
             tested(&point.linear),
             2.0 * linear,
@@ -131,7 +131,7 @@ fn text(progress: &AuthorsProgress) -> String {
     let mut text = progress.identity.map_or(String::new(), |identity| format!("{identity:?}\n"));
     for ((length, kind), leg) in &progress.legs {
         let kind = if *kind == AttentionKind::Softmax { "softmax" } else { "linear" };
-        let finished = matches!(leg.stop, Some(DescentStop::Finished));
+        let finished = leg.end.is_some_and(|end| end.ending == Ending::Completed);
         let loss = leg.state.smoothed_loss.map_or("none".to_string(), |loss| format!("{:x}", loss.to_bits()));
         let _ = write!(text, "{length} {kind} {} {finished} {loss}", leg.state.step);
         for parameter in &leg.state.parameters {
@@ -168,8 +168,9 @@ fn read(
             smoothed_loss: if *loss == "none" { None } else { Some(bits(loss)?) },
             rows: Vec::new(),
         };
-        let stop = (*finished == "true").then_some(DescentStop::Finished);
-        progress.legs.insert((length.parse()?, kind), AuthorsLeg { state, stop, test_error: None });
+        let end = DescentEnd { ending: Ending::Completed, step: state.step, loss: None };
+        let end = (*finished == "true").then_some(end);
+        progress.legs.insert((length.parse()?, kind), AuthorsLeg { state, end, test_error: None });
     }
     Ok(progress)
 }

@@ -40,11 +40,11 @@ fn main() -> Result<()> {
         let path: Vec<String> = prompt
             .at_query(&query, &lengths)?
             .iter()
-            .map(|found| format!("{:.1},{:.1}", across(found.length.as_f64()), up(found.output_error)))
+            .map(|found| format!("{:.1},{:.1}", across(found.length.as_f64()), up(found.errors.output)))
             .collect();
         println!(r#"<polyline points="{}" fill="none" stroke="{colour}" stroke-width="2"/>"#, path.join(" "));
         let last = &prompt.at_query(&query, &[PromptLength::MAX])?[0];
-        let (x, y) = (WIDTH - RIGHT + 8.0, up(last.output_error) + label_drop);
+        let (x, y) = (WIDTH - RIGHT + 8.0, up(last.errors.output) + label_drop);
         println!(r#"<text x="{x}" y="{y:.1}" fill="{colour}">τ = {size}</text>"#);
         for (tokens_per_prompt, trials) in [(3, 4000), (10, 4000), (100, 2000), (1000, 400), (10_000, 100)] {
             let (mean, error) = simulate(&head, &tokens, &query, tokens_per_prompt, trials)?;

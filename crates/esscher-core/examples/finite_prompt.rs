@@ -43,7 +43,7 @@ fn main() -> Result<()> {
     for (row, length) in lengths.iter().enumerate() {
         print!("{:>16}", length.to_string());
         for column in &columns {
-            print!("{:>14}", short(column[row].output_error));
+            print!("{:>14}", short(column[row].errors.output));
         }
         println!("{:>16.2}", critical_score_deviation(*length));
     }

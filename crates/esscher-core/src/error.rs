@@ -183,7 +183,7 @@ pub enum Error {
     /// A result is too large for a double.
     #[error("{what} overflows double precision: scale the tokens, the query or the matrices down")]
     Overflow {
-        /// What overflowed.
+        /// The number that overflowed.
         what: &'static str,
     },
 
@@ -193,7 +193,7 @@ pub enum Error {
          continue it with its own options, or start from none"
     )]
     OtherRun {
-        /// What differs.
+        /// The part of the request that differs.
         what: &'static str,
         /// What is asked for now.
         expected: String,
@@ -204,7 +204,7 @@ pub enum Error {
     /// A closure handed in by the user returned something that is not a finite number.
     #[error("the user's {what} returned {value} at tilt {tilt:?}: a finite number is needed there")]
     UserFunction {
-        /// Which closure.
+        /// The closure that gave it.
         what: &'static str,
         /// What it returned.
         value: f64,

@@ -10,6 +10,7 @@
 pub mod accuracy;
 pub mod attention;
 pub mod concentration;
+pub mod ending;
 pub mod error;
 pub mod layers;
 pub mod measure;
@@ -17,13 +18,16 @@ pub mod monitor;
 pub mod numerics;
 pub mod prompt;
 mod prompt_length;
+pub mod quantity;
 pub mod regression;
 pub mod softmax_weights;
 
 pub use accuracy::{Accuracy, Estimate};
+pub use ending::Ending;
 pub use error::{Error, Result};
 pub use faer::{Mat, MatRef, mat};
-pub use monitor::{Completion, Monitor, Unwatched};
+pub use monitor::{Completion, Monitor, Quiet, Unwatched};
+pub use quantity::{PerQuantity, Quantity};
 
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]

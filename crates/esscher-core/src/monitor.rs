@@ -22,6 +22,17 @@ impl Monitor for Unwatched {
     }
 }
 
+/// Hands on the wish to stop and keeps progress to itself: for a short part of a long call, whose steps are not those
+/// that are counted.
+pub struct Quiet<'a>(pub &'a dyn Monitor);
+
+impl Monitor for Quiet<'_> {
+    fn progress(&self, _completed: usize, _total: usize) {}
+    fn should_stop(&self) -> bool {
+        self.0.should_stop()
+    }
+}
+
 /// Whether a long call ran to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Completion {

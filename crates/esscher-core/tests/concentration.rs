@@ -111,8 +111,9 @@ fn bounded_laws_have_slope_one_and_the_constant_of_the_delta_method() {
             assert!((rate.exponent - 1.0).abs() < 0.1 + 4.0 * rate.standard_error, "{tokens:?}: {rate:?}");
             let constant = delta_method(&head, tokens.as_ref(), &query).unwrap().output_error;
             let row = study.rows.last().unwrap();
-            let (found, error) = (row.output_error.value * 1e4, row.output_error.absolute_error() * 1e4);
-            assert!(matches!(row.output_error.accuracy, Accuracy::Sampled { .. }));
+            let measured = row.errors.output.unwrap();
+            let (found, error) = (measured.value * 1e4, measured.error * 1e4);
+            assert_eq!(measured.accuracy, Accuracy::Sampled);
             assert!(
                 (found - constant).abs() < 5.0 * error + 0.02 * constant,
                 "{tokens:?}: {found} ± {error}, {constant}"
@@ -143,12 +144,9 @@ fn exact_and_sampled_studies_agree() {
     let options = SampleOptions { trials: 2000, queries: 40, seed: 8, ..SampleOptions::default() };
     let sampled = setting.run(Engine::Sampled(options), &Unwatched).unwrap();
     for (exact, sampled) in exact.rows.iter().zip(&sampled.rows) {
-        for (a, b) in [
-            (exact.output_error, sampled.output_error),
-            (exact.score_gradient_error.unwrap(), sampled.score_gradient_error.unwrap()),
-            (exact.value_gradient_error, sampled.value_gradient_error),
-        ] {
-            let allowed = 5.0 * a.absolute_error().hypot(b.absolute_error());
+        for quantity in Quantity::ALL {
+            let (a, b) = (exact.errors[quantity].unwrap(), sampled.errors[quantity].unwrap());
+            let allowed = 5.0 * a.error.hypot(b.error);
             assert!((a.value - b.value).abs() < allowed, "{a:?} {b:?}");
         }
     }
@@ -163,16 +161,18 @@ fn the_horizon_is_the_first_sufficient_length() {
     let lengths = [length(10)];
     let setting = Concentration::new(plain_head(1), isotropic(1, 0.5), isotropic(1, 1.0), &lengths).unwrap();
     let found = setting.horizon(Quantity::Output, 1e-6, QueryAverage::COARSE, &Unwatched).unwrap();
-    let Horizon::Found { length: at, error, error_before } = found else { panic!("{found:?}") };
-    assert!(error <= 1e-6 && error_before > 1e-6);
+    let Horizon::Found { length: at, error, before: Some(before) } = found else { panic!("{found:?}") };
+    assert!(error.value <= 1e-6 && before.value > 1e-6);
+    // A law on a line has no directions to average over.
+    assert_eq!(error.accuracy, Accuracy::Exact);
     let check = Concentration::new(plain_head(1), isotropic(1, 0.5), isotropic(1, 1.0), &[at]).unwrap();
     let again =
-        check.run(Engine::Exact(QueryAverage::COARSE), &Unwatched).unwrap().rows[0].output_error.value;
-    assert!((again / error - 1.0).abs() < 1e-9);
+        check.run(Engine::Exact(QueryAverage::COARSE), &Unwatched).unwrap().rows[0].errors.output.unwrap();
+    assert!((again.value / error.value - 1.0).abs() < 1e-9);
     let hard = Concentration::new(plain_head(1), isotropic(1, 3.0), isotropic(1, 1.0), &lengths).unwrap();
     assert!(matches!(
         hard.horizon(Quantity::Output, 1e-6, QueryAverage::COARSE, &Unwatched).unwrap(),
-        Horizon::BeyondLongest { .. }
+        Horizon::Beyond { .. }
     ));
 }
 
@@ -226,7 +226,7 @@ fn a_horizon_keeps_its_query_points() {
     lengths.push(length);
     let study = setting(&lengths).run(Engine::Exact(average), &Unwatched).unwrap();
     let row = study.rows.iter().find(|row| row.length == length).unwrap();
-    let change = (row.output_error.value / error - 1.0).abs();
+    let change = (row.errors.output.unwrap().value / error.value - 1.0).abs();
     assert!(change < 1e-12, "{found:?} {row:?}: {change:e}");
 }
 

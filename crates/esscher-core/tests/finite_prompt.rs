@@ -70,11 +70,11 @@ fn mixture_prompts_equal_the_320_bit_reference() {
                     compare(found, moment[(i, j)], linalg::trace(moment.as_ref()), "second moment");
                 }
             }
-            compare(found.output_error / linalg::trace(moment.as_ref()), 1.0, 1.0, "output error");
+            compare(found.errors.output / linalg::trace(moment.as_ref()), 1.0, 1.0, "output error");
             compare(found.participation / number(&expected["participation"]), 1.0, 1.0, "participation");
             let norm = linalg::squared_norm(&query);
             if norm > 0.0 {
-                let gradient = found.score_gradient_error / norm;
+                let gradient = found.errors.score_gradient / norm;
                 compare(gradient / number(&expected["gradient_error"]), 1.0, 1.0, "gradient error");
             }
         }
@@ -98,18 +98,18 @@ fn the_mixture_engine_and_the_gaussian_engine_agree() {
         for (one, two) in pairs {
             let close = |a: f64, b: f64, what: &str| {
                 assert!(
-                    (a - b).abs() <= (tolerance(&one) + tolerance(&two)) * a.abs(),
+                    (a - b).abs() <= (one.tolerance + two.tolerance) * a.abs(),
                     "{what} at scale {scale}, L = {}: {a:e} {b:e}",
                     one.length
                 );
             };
-            close(one.output_error, two.output_error, "output");
-            close(one.score_gradient_error, two.score_gradient_error, "score gradient");
-            close(one.value_gradient_error, two.value_gradient_error, "value gradient");
+            close(one.errors.output, two.errors.output, "output");
+            close(one.errors.score_gradient, two.errors.score_gradient, "score gradient");
+            close(one.errors.value_gradient, two.errors.value_gradient, "value gradient");
             close(one.participation, two.participation, "participation");
             for i in 0..2 {
                 // At τ = 0 the bias vanishes: compare it with the spread of the output.
-                let spread = one.output_error.sqrt();
+                let spread = one.errors.output.sqrt();
                 assert!((one.bias[i] - two.bias[i]).abs() < 1e-9 * one.bias[i].abs() + 1e-15 * spread);
                 let size = linalg::trace(one.covariance.as_ref());
                 for j in 0..2 {
@@ -128,9 +128,9 @@ fn simulation_agrees(tokens: &dyn Measure, query: &[f64], tokens_per_prompt: u64
     let of = |part: &dyn Fn(&common::PromptDraw) -> f64| {
         Simulated::of(&draws.iter().map(part).collect::<Vec<_>>())
     };
-    of(&|draw| draw.output).agrees_with(exact.output_error, "output error");
-    of(&|draw| draw.score_gradient).agrees_with(exact.score_gradient_error, "score gradient error");
-    of(&|draw| draw.value_gradient).agrees_with(exact.value_gradient_error, "value gradient error");
+    of(&|draw| draw.output).agrees_with(exact.errors.output, "output error");
+    of(&|draw| draw.score_gradient).agrees_with(exact.errors.score_gradient, "score gradient error");
+    of(&|draw| draw.value_gradient).agrees_with(exact.errors.value_gradient, "value gradient error");
     of(&|draw| draw.participation).agrees_with(exact.participation, "participation");
     for i in 0..2 {
         of(&|draw| draw.output_offset[i]).agrees_with(exact.bias[i], "bias");
@@ -191,7 +191,7 @@ fn long_prompts_approach_the_constants_of_the_delta_method() {
         let constants = delta_method(&head, tokens.as_ref(), &query).unwrap();
         let exact =
             &FinitePrompt::exact(&head, tokens.as_ref()).unwrap().at_query(&query, &[longest]).unwrap()[0];
-        assert!((exact.output_error * scale / constants.output_error - 1.0).abs() < 1e-9);
+        assert!((exact.errors.output * scale / constants.output_error - 1.0).abs() < 1e-9);
         for i in 0..2 {
             assert!((exact.bias[i] * scale / constants.bias[i] - 1.0).abs() < 1e-9);
             for j in 0..2 {
@@ -203,7 +203,8 @@ fn long_prompts_approach_the_constants_of_the_delta_method() {
     let constant = gaussian_gradient_constant(&head, &skew_gaussian(), &query).unwrap();
     let prompt = FinitePrompt::exact(&head, &skew_gaussian()).unwrap();
     let ratio = |length: PromptLength| {
-        prompt.at_query(&query, &[length]).unwrap()[0].score_gradient_error * length.as_f64() / constant - 1.0
+        prompt.at_query(&query, &[length]).unwrap()[0].errors.score_gradient * length.as_f64() / constant
+            - 1.0
     };
     // The approach is first order in 1/L, with a constant of about 1200 here.
     assert!(ratio(longest).abs() < 1e4 / longest.as_f64(), "{:e}", ratio(longest));
@@ -239,13 +240,6 @@ fn two_atoms(size: f64) -> Mixture {
     Mixture::new(vec![(0.5, atom(-size)), (0.5, atom(size))]).unwrap()
 }
 
-fn tolerance(found: &Deviation) -> f64 {
-    match found.accuracy {
-        esscher_core::Accuracy::Exact { tolerance } => tolerance,
-        other => panic!("{other:?}"),
-    }
-}
-
 /// Tokens ±c are two atoms, and L of them are a binomial sum: outputs and gradients must be within the stated
 /// tolerance, which must itself be small.
 #[test]
@@ -269,7 +263,7 @@ fn two_atoms_are_a_binomial_sum_within_the_stated_tolerance() {
                 probability *= (tokens - plus) as f64 / (plus as f64 + 1.0);
             }
             let found = &prompt.at_query(&[1.0], &[length(tokens)]).unwrap()[0];
-            let allowed = tolerance(found);
+            let allowed = found.tolerance;
             let place = format!("c = {size}, L = {tokens}, tolerance {allowed:e}");
             assert!(allowed < 1e-9, "{place}");
             assert!(
@@ -278,11 +272,11 @@ fn two_atoms_are_a_binomial_sum_within_the_stated_tolerance() {
                 found.bias[0]
             );
             assert!(
-                (found.output_error / error - 1.0).abs() <= allowed,
+                (found.errors.output / error - 1.0).abs() <= allowed,
                 "{place}: {:e} {error:e}",
-                found.output_error
+                found.errors.output
             );
-            let found = found.score_gradient_error;
+            let found = found.errors.score_gradient;
             assert!((found / gradient - 1.0).abs() <= allowed, "{place}: gradient {found:e} {gradient:e}");
         }
     }
@@ -302,8 +296,8 @@ fn a_sink_and_a_bulk_are_right_at_long_queries() {
             Simulated::of(&draws.iter().map(part).collect::<Vec<_>>())
         };
         of(&|draw| draw.output_offset[0]).agrees_with(exact.bias[0], "bias");
-        of(&|draw| draw.output).agrees_with(exact.output_error, "output error");
-        of(&|draw| draw.score_gradient).agrees_with(exact.score_gradient_error, "score gradient error");
+        of(&|draw| draw.output).agrees_with(exact.errors.output, "output error");
+        of(&|draw| draw.score_gradient).agrees_with(exact.errors.score_gradient, "score gradient error");
         let mean = of(&|draw| draw.output_offset[0]).mean;
         of(&|draw| (draw.output_offset[0] - mean).powi(2)).agrees_with(exact.covariance[(0, 0)], "variance");
     }
@@ -319,7 +313,7 @@ fn scores_far_apart_are_integrated_across_the_gap() {
     // All tokens are −1 with probability 2^{−L}; then the output is −1 instead of 1.
     for deviation in found {
         let expected = 4.0 * 0.5f64.powf(deviation.length.as_f64());
-        assert!((deviation.output_error / expected - 1.0).abs() < 1e-9, "{:?}", deviation.output_error);
+        assert!((deviation.errors.output / expected - 1.0).abs() < 1e-9, "{:?}", deviation.errors.output);
     }
 }
 
@@ -333,7 +327,7 @@ fn a_stopped_sweep_returns_the_completed_queries() {
     let completed = some.deviations.len();
     assert!(0 < completed && completed < 100);
     assert_eq!(some.completion, esscher_core::Completion::Stopped { completed, total: 100 });
-    let error = |list: &[Deviation]| list[0].output_error;
+    let error = |list: &[Deviation]| list[0].errors.output;
     assert!(some.deviations.iter().zip(&all.deviations).all(|(a, b)| error(a) == error(b)));
 }
 
@@ -342,8 +336,8 @@ fn zero_value_rows_and_flat_queries_are_fine() {
     let head = Softmax::new(mat![[0.0]].as_ref(), mat![[0.0]].as_ref()).unwrap();
     let prompt = FinitePrompt::exact(&head, &Gaussian::standard(1).unwrap()).unwrap();
     let found = &prompt.at_query(&[3.0], &lengths(&[5])).unwrap()[0];
-    assert_eq!(found.output_error, 0.0);
-    assert!((found.value_gradient_error - 0.2).abs() < 1e-14);
+    assert_eq!(found.errors.output, 0.0);
+    assert!((found.errors.value_gradient - 0.2).abs() < 1e-14);
     assert_eq!(head.output_dimension(), 1);
 }
 
@@ -355,7 +349,7 @@ fn rare_absences_of_a_dominant_atom_are_counted() {
     let head = Softmax::new(mat![[1.0]].as_ref(), mat![[1.0]].as_ref()).unwrap();
     let prompt = FinitePrompt::exact(&head, &tokens).unwrap();
     // All twelve tokens at 1, where the limit is at 0: probability 10⁻⁷².
-    let found = prompt.at_query(&[-100.0], &lengths(&[12])).unwrap()[0].output_error;
+    let found = prompt.at_query(&[-100.0], &lengths(&[12])).unwrap()[0].errors.output;
     assert!((found * 1e72 - 1.0).abs() < 1e-9, "{found:e}");
 }
 
@@ -426,13 +420,13 @@ proptest! {
         let query = [size * direction.cos(), size * direction.sin()];
         let prompt = FinitePrompt::exact(&head, &tokens).unwrap();
         let found = &prompt.at_query(&query, &lengths(&[1])).unwrap()[0];
-        let allowed = tolerance(found);
+        let allowed = found.tolerance;
         prop_assert!(allowed < 1e-6);
         let gap = linalg::difference(&tokens.mean().unwrap(), &tokens.tilted_mean(&query).unwrap());
         let bias = linalg::apply(value.as_ref(), &gap);
         let covariance = &value * tokens.covariance().unwrap() * value.transpose();
         let error = linalg::trace(covariance.as_ref()) + linalg::squared_norm(&bias);
-        prop_assert!((found.output_error - error).abs() <= (allowed + 1e-12) * error, "{} {}", found.output_error, error);
+        prop_assert!((found.errors.output - error).abs() <= (allowed + 1e-12) * error, "{} {}", found.errors.output, error);
         for i in 0..2 {
             prop_assert!((found.bias[i] - bias[i]).abs() <= (allowed + 1e-12) * error.sqrt());
             for j in 0..2 {
@@ -441,18 +435,18 @@ proptest! {
         }
         let bend = &value * tokens.tilted_covariance(&query).unwrap();
         let gradient = linalg::squared_frobenius(bend.as_ref()) * linalg::squared_norm(&query);
-        prop_assert!((found.score_gradient_error - gradient).abs() <= (allowed + 1e-10) * gradient, "{} {}", found.score_gradient_error, gradient);
+        prop_assert!((found.errors.score_gradient - gradient).abs() <= (allowed + 1e-10) * gradient, "{} {}", found.errors.score_gradient, gradient);
         prop_assert!((found.participation - 1.0).abs() < 1e-12);
 
         // Errors below 10⁻⁶⁰ come from deviates that the engine leaves out.
         let alone = &prompt.at_query(&query, &lengths(&[50])).unwrap()[0];
-        prop_assume!(alone.output_error > 1e-60);
+        prop_assume!(alone.errors.output > 1e-60);
         let together = &prompt.at_query(&query, &lengths(&[50, 1_000_000_000_000])).unwrap()[0];
-        let allowed = tolerance(alone).max(tolerance(together)) + 1e-12;
-        prop_assert!((alone.output_error - together.output_error).abs() <= allowed * alone.output_error, "{:e} {:e} {allowed:e}", alone.output_error, together.output_error);
-        prop_assert!((alone.score_gradient_error - together.score_gradient_error).abs() <= allowed * alone.score_gradient_error);
+        let allowed = alone.tolerance.max(together.tolerance) + 1e-12;
+        prop_assert!((alone.errors.output - together.errors.output).abs() <= allowed * alone.errors.output, "{:e} {:e} {allowed:e}", alone.errors.output, together.errors.output);
+        prop_assert!((alone.errors.score_gradient - together.errors.score_gradient).abs() <= allowed * alone.errors.score_gradient);
         for i in 0..2 {
-            prop_assert!((alone.bias[i] - together.bias[i]).abs() <= allowed * alone.output_error.sqrt());
+            prop_assert!((alone.bias[i] - together.bias[i]).abs() <= allowed * alone.errors.output.sqrt());
         }
     }
 
@@ -475,7 +469,7 @@ proptest! {
                 let prompt = FinitePrompt::exact(&head, law).unwrap();
                 let all = [length(1), length(2), length(tokens)];
                 for found in prompt.at_query(&[entry(6)], &all).unwrap_or_default() {
-                    let numbers = [found.output_error, found.score_gradient_error, found.value_gradient_error, found.participation];
+                    let numbers = [found.errors.output, found.errors.score_gradient, found.errors.value_gradient, found.participation];
                     prop_assert!(numbers.iter().all(|number| number.is_finite() && *number >= 0.0), "{found:?}");
                     prop_assert!(found.bias[0].is_finite() && found.covariance[(0, 0)] >= 0.0, "{found:?}");
                 }

@@ -6,12 +6,14 @@ use common::{Simulated, StopAfter, length};
 use esscher_core::numerics::{Stream, linalg};
 use esscher_core::prompt::PromptLength;
 use esscher_core::regression::{
-    Block, BlockLandscape, ContextLength, FlowEnding, FlowOptions, HighDimensional, LinearAttention,
-    LinearRegression, flow, flow_through,
+    Block, BlockLandscape, ContextLength, FlowOptions, HighDimensional, LinearAttention, LinearRegression,
+    flow, flow_through,
 };
-use esscher_core::{Error, Mat, MatRef, Unwatched, mat};
+use esscher_core::{Ending, Error, Mat, MatRef, Unwatched, mat};
 use proptest::prelude::*;
-use proptest::test_runner::RngSeed;
+use proptest::test_runner::{RngSeed, TestRunner};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 
 const INFINITE: ContextLength = ContextLength::Infinite;
 
@@ -233,8 +235,8 @@ fn flow_to_the_limit(attention: &LinearAttention, start: &Block) -> Block {
     let limit = attention.flow_limit(start.conserved().unwrap()).unwrap();
     let last = trajectory.last().unwrap();
     let drift = last.balance - start.conserved().unwrap();
-    println!("{}, {} steps, drift {drift:e}", trajectory.ending, trajectory.steps);
-    assert!(matches!(trajectory.ending, FlowEnding::Stationary { .. }), "{}", trajectory.ending);
+    println!("{}, {} steps, drift {drift:e}", trajectory.sentence, trajectory.steps);
+    assert!(trajectory.ending == Ending::Stationary, "{}", trajectory.sentence);
     assert!(last.gradient_norm <= 1e-10);
     assert!(drift.abs() < ARRIVED, "{drift}");
     for (found, expected) in last.parameters.iter().zip(BlockLandscape::parameters(&limit)) {
@@ -296,7 +298,7 @@ fn a_flow_keeps_the_times_asked_for_and_says_why_it_ended() {
     let start = BlockLandscape::parameters(&Block::initial(linalg::identity(3).as_ref(), 0.5).unwrap());
     let options = FlowOptions::without_drift();
     let found = flow_through(&attention, &start, &[0.5, 2.0], &options, &Unwatched).unwrap();
-    assert_eq!(found.ending, FlowEnding::TimeReached);
+    assert_eq!(found.ending, Ending::Completed);
     assert_eq!(found.rows.iter().map(|row| row.time).collect::<Vec<_>>(), [0.0, 0.5, 2.0]);
     assert_eq!(found.rows[0].parameters, start);
     assert!(found.rows[1].risk < found.rows[0].risk && found.rows[2].risk < found.rows[1].risk);
@@ -304,13 +306,13 @@ fn a_flow_keeps_the_times_asked_for_and_says_why_it_ended() {
     let arrived = flow(&attention, &start, &options, &Unwatched).unwrap();
     let again = flow(&attention, &arrived.last().unwrap().parameters, &options, &Unwatched).unwrap();
     assert_eq!((again.steps, again.rows.len()), (0, 1));
-    assert!(matches!(again.ending, FlowEnding::Stationary { time: 0.0, .. }));
+    assert_eq!((again.ending, again.last().unwrap().time), (Ending::Stationary, 0.0));
 
     let stopped = flow(&attention, &start, &options, &StopAfter::looks(3)).unwrap();
-    assert!(matches!(stopped.ending, FlowEnding::Stopped { .. }) && stopped.steps == 3);
+    assert!(stopped.ending == Ending::Stopped && stopped.steps == 3);
     let tight = FlowOptions { largest: 0.1, ..options };
     let diverged = flow(&attention, &start, &tight, &Unwatched).unwrap();
-    assert!(matches!(diverged.ending, FlowEnding::Diverged { .. }));
+    assert!(diverged.ending == Ending::Diverged);
 }
 
 /// A start at zero is a saddle: stationary at once, with all of the excess risk left.
@@ -318,7 +320,7 @@ fn a_flow_keeps_the_times_asked_for_and_says_why_it_ended() {
 fn a_saddle_is_stationary_with_excess_risk() {
     let attention = LinearAttention::new(&skew_task(3), length(10)).unwrap();
     let found = flow(&attention, &[0.0; 10], &FlowOptions::without_drift(), &Unwatched).unwrap();
-    assert!(matches!(found.ending, FlowEnding::Stationary { time: 0.0, .. }));
+    assert_eq!((found.ending, found.last().unwrap().time), (Ending::Stationary, 0.0));
     assert!(found.last().unwrap().risk > attention.minimal_risk().unwrap() + 0.1);
 }
 
@@ -468,56 +470,99 @@ fn rubbish() -> impl Strategy<Value = f64> {
     ]
 }
 
-proptest! {
+/// Whatever goes in, what comes out is an error or finite, and no risk is below the minimal one. Of pure rubbish hardly
+/// anything arrives at a flow, so most numbers of a second round make sense; [`ARRIVALS`] says how many cases must keep
+/// each promise.
+#[test]
+fn rubbish_gives_errors_or_finite_numbers() {
     // Each case is a few products of 2 × 2 matrices; 2000 cases take well under a second.
-    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, rng_seed: RngSeed::Fixed(5), ..ProptestConfig::default() })]
-
-    /// Whatever goes in, what comes out is an error or finite, and no risk is below the minimal one.
-    #[test]
-    fn rubbish_gives_errors_or_finite_numbers(
-        spectrum in [rubbish(), rubbish()],
-        entries in [rubbish(), rubbish(), rubbish(), rubbish()],
-        scalars in [rubbish(), rubbish(), rubbish()],
-        tokens in any::<u64>(),
-        infinite in any::<bool>(),
-    ) {
-        let matrix = mat![[entries[0], entries[1]], [entries[2], entries[3]]];
-        let [noise, prior, gain] = scalars;
-        if let Ok(value) = HighDimensional::new(entries[0], entries[1], entries[2], entries[3])
-            .and_then(|setting| setting.error_on_new_tasks())
-        {
-            prop_assert!(value.is_finite());
-        }
-        let block = Block::new(matrix.as_ref(), gain);
-        if let Ok(start) = Block::initial(matrix.as_ref(), gain) {
-            prop_assert!(start.gain().is_finite());
-        }
-        let task = LinearRegression::new(diagonal(&spectrum).as_ref())
-            .and_then(|task| task.with_noise(noise))
-            .and_then(|task| task.with_prior(prior));
-        let context =
-            if infinite { Ok(INFINITE) } else { PromptLength::new(tokens % 1000).map(ContextLength::from) };
-        let (Ok(task), Ok(context)) = (task, context) else { return Ok(()) };
-        let Ok(attention) = LinearAttention::new(&task, context) else { return Ok(()) };
-        if let (Ok(risk), Ok(minimal)) = (attention.risk(matrix.as_ref()), attention.minimal_risk()) {
-            prop_assert!(risk.is_finite() && risk >= minimal && minimal >= task.noise_floor());
-        }
-        if let Ok(limit) = attention.flow_limit(entries[0]) {
-            prop_assert!(limit.gain() > 0.0 && limit.gain().is_finite());
-        }
-        if let Ok(scale) = attention.initial_scale(gain) {
-            prop_assert!(scale.sufficient_bound > 0.0 && scale.paper_bound > 0.0);
-        }
-        if let Ok(block) = block {
-            if let Ok(gradient) = attention.block_gradient(&block) {
-                prop_assert!(gradient.gain.is_finite());
-            }
-            let options = FlowOptions { end_time: 1.0, tolerance: 1e-3, ..FlowOptions::without_drift() };
-            let found =
-                flow(&attention, &BlockLandscape::parameters(&block), &options, &StopAfter::looks(20));
-            if let Ok(found) = found {
-                prop_assert!(found.rows.iter().all(|row| row.risk.is_finite() && row.gradient_norm.is_finite()));
-            }
-        }
+    let rng_seed = RngSeed::Fixed(5);
+    let config =
+        ProptestConfig { cases: 2000, failure_persistence: None, rng_seed, ..ProptestConfig::default() };
+    let arrived = RefCell::new(BTreeMap::<&'static str, u32>::new());
+    let arrive = |promise: &'static str| *arrived.borrow_mut().entry(promise).or_default() += 1;
+    let sensible = prop_oneof![9 => 0.1f64..3.0, 1 => rubbish()];
+    for number in [rubbish().boxed(), sensible.boxed()] {
+        let numbers = || number.clone();
+        let anything = (
+            [numbers(), numbers()],
+            [numbers(), numbers(), numbers(), numbers()],
+            [numbers(), numbers(), numbers()],
+            any::<u64>(),
+            any::<bool>(),
+        );
+        let outcome =
+            TestRunner::new(config.clone()).run(&anything, |case| keeps_its_promises(case, &arrive));
+        outcome.unwrap();
+    }
+    println!("{:?}", arrived.borrow());
+    for (promise, least) in ARRIVALS {
+        let count = arrived.borrow().get(promise).copied().unwrap_or(0);
+        assert!(count >= least, "{promise}: {count} of 4000 cases, expected at least {least}");
     }
 }
+
+/// Spectrum, matrix entries, (noise, prior, gain), tokens, and whether the context is infinite.
+type Case = ([f64; 2], [f64; 4], [f64; 3], u64, bool);
+
+fn keeps_its_promises(
+    (spectrum, entries, scalars, tokens, infinite): Case,
+    arrive: &dyn Fn(&'static str),
+) -> std::result::Result<(), TestCaseError> {
+    let matrix = mat![[entries[0], entries[1]], [entries[2], entries[3]]];
+    let [noise, prior, gain] = scalars;
+    if let Ok(value) = HighDimensional::new(entries[0], entries[1], entries[2], entries[3])
+        .and_then(|setting| setting.error_on_new_tasks())
+    {
+        arrive("an error on new tasks");
+        prop_assert!(value.is_finite());
+    }
+    let block = Block::new(matrix.as_ref(), gain);
+    if let Ok(start) = Block::initial(matrix.as_ref(), gain) {
+        arrive("an initial block");
+        prop_assert!(start.gain().is_finite());
+    }
+    let task = LinearRegression::new(diagonal(&spectrum).as_ref())
+        .and_then(|task| task.with_noise(noise))
+        .and_then(|task| task.with_prior(prior));
+    let context =
+        if infinite { Ok(INFINITE) } else { PromptLength::new(tokens % 1000).map(ContextLength::from) };
+    let (Ok(task), Ok(context)) = (task, context) else { return Ok(()) };
+    let Ok(attention) = LinearAttention::new(&task, context) else { return Ok(()) };
+    if let (Ok(risk), Ok(minimal)) = (attention.risk(matrix.as_ref()), attention.minimal_risk()) {
+        arrive("a risk");
+        prop_assert!(risk.is_finite() && risk >= minimal && minimal >= task.noise_floor());
+    }
+    if let Ok(limit) = attention.flow_limit(entries[0]) {
+        arrive("a limit");
+        prop_assert!(limit.gain() > 0.0 && limit.gain().is_finite());
+    }
+    if let Ok(scale) = attention.initial_scale(gain) {
+        arrive("an initial scale");
+        prop_assert!(scale.sufficient_bound > 0.0 && scale.paper_bound > 0.0);
+    }
+    if let Ok(block) = block {
+        if let Ok(gradient) = attention.block_gradient(&block) {
+            arrive("a gradient");
+            prop_assert!(gradient.gain.is_finite());
+        }
+        let options = FlowOptions { end_time: 1.0, tolerance: 1e-3, ..FlowOptions::without_drift() };
+        let found = flow(&attention, &BlockLandscape::parameters(&block), &options, &StopAfter::looks(20));
+        if let Ok(found) = found {
+            arrive("a flow");
+            prop_assert!(found.rows.iter().all(|row| row.risk.is_finite() && row.gradient_norm.is_finite()));
+        }
+    }
+    Ok(())
+}
+
+/// How many of 4000 cases must arrive at each promise; of the 2000 of pure rubbish 4 arrive at a flow, 8 at a risk.
+const ARRIVALS: [(&str, u32); 7] = [
+    ("an error on new tasks", 1500),
+    ("an initial block", 1700),
+    ("a risk", 1000),
+    ("a limit", 1200),
+    ("an initial scale", 1200),
+    ("a gradient", 1000),
+    ("a flow", 1000),
+];

@@ -6,7 +6,7 @@ use common::{skew_gaussian, skew_mixture};
 use esscher_core::measure::laws::{LawTolerance, LawViolation, check_laws};
 use esscher_core::measure::{
     Affine, Cube, Custom, Empirical, Gaussian, Laplace, Law, Measure, Mixture, Product, Prompt, Rademacher,
-    Sphere,
+    Sphere, tilted_mean_by_definition,
 };
 use esscher_core::numerics::{Stream, linalg};
 use esscher_core::{Error, Mat, Result, mat};
@@ -264,6 +264,21 @@ fn laws_that_are_gaussian_mixtures_say_so_whatever_they_are_wrapped_in() {
         }
     }
     assert!(Cube::new(2).unwrap().as_gaussian_mixture().is_none());
+}
+
+/// The definition knows nothing of the closed form that it checks, nor of the size of the tilt.
+#[test]
+fn the_tilted_mean_of_a_mixture_is_that_of_its_definition() {
+    for mixture in [Arc::new(skew_mixture()) as Law, Arc::new(skew_gaussian())] {
+        let components = mixture.as_gaussian_mixture().unwrap();
+        for size in [0.0, 0.3, 4.0, 60.0] {
+            let tilt: Vec<f64> = (0..mixture.dimension()).map(|i| size * (1.0 - 0.7 * i as f64)).collect();
+            let exact = mixture.tilted_mean(&tilt).unwrap();
+            let found = tilted_mean_by_definition(&components, &tilt);
+            let gap = linalg::norm(&linalg::difference(&found, &exact));
+            assert!(gap < 1e-12 * (1.0 + linalg::norm(&exact)), "{size}: {found:?} {exact:?}");
+        }
+    }
 }
 
 #[test]

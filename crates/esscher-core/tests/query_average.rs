@@ -30,21 +30,21 @@ fn averages_at_a_trillion_tokens_equal_one_dimensional_quadrature() {
             let z = step * f64::from(k);
             let weight = step * normal::density(z);
             for (sums, deviation) in direct.iter_mut().zip(prompt.at_query(&[z], &all).unwrap()) {
-                sums[0] += weight * deviation.output_error;
-                sums[1] += weight * deviation.score_gradient_error;
-                sums[2] += weight * deviation.value_gradient_error;
+                sums[0] += weight * deviation.errors.output;
+                sums[1] += weight * deviation.errors.score_gradient;
+                sums[2] += weight * deviation.errors.value_gradient;
                 sums[3] += weight * deviation.participation;
             }
         }
         for (found, expected) in averaged.deviations.iter().zip(&direct) {
             let parts = [
-                found.output_error,
-                found.score_gradient_error,
-                found.value_gradient_error,
+                found.errors.output,
+                found.errors.score_gradient,
+                found.errors.value_gradient,
                 found.participation,
             ];
             for (found, expected) in parts.iter().zip(expected) {
-                assert!(matches!(found.accuracy, Accuracy::Exact { .. }));
+                assert!(found.accuracy == Accuracy::Exact);
                 // The issue asks for 1e-6; the rule itself claims 1e-8.
                 let error = (found.value / expected - 1.0).abs();
                 assert!(error < 1e-8, "H = {operator_norm}: {} {expected}: {error:e}", found.value);
@@ -75,11 +75,11 @@ fn isotropic_averages_have_no_randomisation_error() {
             let mut query = vec![0.0; dimension];
             query[3] = radius;
             mass += weight;
-            total += weight * prompt.at_query(&query, &longest).unwrap()[0].output_error;
+            total += weight * prompt.at_query(&query, &longest).unwrap()[0].errors.output;
         }
-        let error = (averaged.output_error.value / (total / mass) - 1.0).abs();
+        let error = (averaged.errors.output.value / (total / mass) - 1.0).abs();
         assert!(error < 1e-8, "H = {operator_norm}: {error:e}");
-        assert!(averaged.output_error.absolute_error() < 1e-10 * averaged.output_error.value);
+        assert!(averaged.errors.output.error < 1e-10 * averaged.errors.output.value);
     }
 }
 
@@ -96,7 +96,7 @@ fn anisotropic_averages_are_right_within_their_randomisation_error() {
         prompt.over_queries(&tokens, &all, QueryAverage::default(), &Unwatched).unwrap().deviations;
     let errors_at = |radius: f64, angle: f64| -> Vec<[f64; 2]> {
         let deviations = prompt.at_query(&[radius * angle.cos(), radius * angle.sin()], &all).unwrap();
-        deviations.iter().map(|found| [found.output_error, found.score_gradient_error]).collect()
+        deviations.iter().map(|found| [found.errors.output, found.errors.score_gradient]).collect()
     };
     let mut truth = vec![[0.0; 2]; all.len()];
     let (angles, step) = (24, 0.1);
@@ -116,8 +116,8 @@ fn anisotropic_averages_are_right_within_their_randomisation_error() {
         add(-step * step / 24.0, errors_at(0.0, angle));
     }
     for (found, truth) in averaged.iter().zip(&truth) {
-        for (found, truth) in [found.output_error, found.score_gradient_error].iter().zip(truth) {
-            let claimed = found.absolute_error();
+        for (found, truth) in [found.errors.output, found.errors.score_gradient].iter().zip(truth) {
+            let claimed = found.error;
             let gap = (found.value - truth).abs();
             // The product rule itself is good to about 1e-6.
             assert!(gap < 5.0 * claimed + 1e-6 * truth, "{found:?} against {truth}");
@@ -142,13 +142,13 @@ fn off_centre_averages_equal_one_dimensional_quadrature() {
             .map(|k| {
                 let g = 0.025 * f64::from(k);
                 let deviation = &prompt.at_query(&[0.7 + 0.7 * g], &all[index..=index]).unwrap()[0];
-                0.025 * normal::density(g) * deviation.output_error
+                0.025 * normal::density(g) * deviation.errors.output
             })
             .sum();
         assert!(
-            (found.output_error.value / direct - 1.0).abs() < 1e-8,
+            (found.errors.output.value / direct - 1.0).abs() < 1e-8,
             "{} {direct}",
-            found.output_error.value
+            found.errors.output.value
         );
     }
 }
@@ -165,7 +165,8 @@ fn off_centre_lines_keep_their_tolerance_at_any_steepness() {
         let all = lengths(&[2, 100]);
         let found = prompt.over_queries(&queries, &all, QueryAverage::default(), &Unwatched).unwrap();
         let found = found.deviations[0].participation;
-        let Accuracy::Exact { tolerance } = found.accuracy else { panic!("{found:?}") };
+        assert_eq!(found.accuracy, Accuracy::Exact);
+        let tolerance = found.error / found.value;
         // Poles of tanh lie 0.03 from the axis at the outermost nodes: both steps are far below.
         let (query_step, normal_step) = (0.006, 0.008);
         let mut expected = 0.0;
@@ -199,9 +200,9 @@ fn mixture_tokens_average_like_the_gaussian_they_are() {
     };
     let (one, two) = (average(&gaussian), average(&Mixture::new(halves).unwrap()));
     for (one, two) in one.deviations.iter().zip(&two.deviations) {
-        assert!((one.output_error.value / two.output_error.value - 1.0).abs() < 1e-8);
-        assert!((one.score_gradient_error.value / two.score_gradient_error.value - 1.0).abs() < 1e-8);
-        assert!((one.value_gradient_error.value / two.value_gradient_error.value - 1.0).abs() < 1e-8);
+        assert!((one.errors.output.value / two.errors.output.value - 1.0).abs() < 1e-8);
+        assert!((one.errors.score_gradient.value / two.errors.score_gradient.value - 1.0).abs() < 1e-8);
+        assert!((one.errors.value_gradient.value / two.errors.value_gradient.value - 1.0).abs() < 1e-8);
     }
 }
 
@@ -212,32 +213,32 @@ fn every_query_law_is_averaged_and_labelled() {
     let all = [length(1000)];
     let average = |law: &dyn esscher_core::measure::Measure, directions: u32| {
         let options = QueryAverage { directions, ..QueryAverage::default() };
-        prompt.over_queries(law, &all, options, &Unwatched).unwrap().deviations[0].output_error
+        prompt.over_queries(law, &all, options, &Unwatched).unwrap().deviations[0].errors.output
     };
     let sphere = average(&Sphere::new(2, 1.2).unwrap(), 64);
     let circle: f64 = (0..64)
         .map(|k| {
             let (sine, cosine) = (std::f64::consts::TAU * f64::from(k) / 64.0).sin_cos();
-            prompt.at_query(&[1.2 * cosine, 1.2 * sine], &all).unwrap()[0].output_error / 64.0
+            prompt.at_query(&[1.2 * cosine, 1.2 * sine], &all).unwrap()[0].errors.output / 64.0
         })
         .sum();
-    assert!(matches!(sphere.accuracy, Accuracy::QuasiMonteCarlo { .. }));
-    assert!((sphere.value - circle).abs() < 5.0 * sphere.absolute_error(), "{sphere:?} {circle}");
+    assert!(sphere.accuracy == Accuracy::QuasiMonteCarlo);
+    assert!((sphere.value - circle).abs() < 5.0 * sphere.error, "{sphere:?} {circle}");
 
     let cube = average(&Cube::new(2).unwrap(), 512);
-    assert!(matches!(cube.accuracy, Accuracy::Sampled { .. }));
+    assert!(cube.accuracy == Accuracy::Sampled);
     // The mean over the square by a midpoint rule.
     let square: f64 = (0..400)
         .map(|k| {
             let (i, j) = (f64::from(k % 20), f64::from(k / 20));
             let query = [(i + 0.5) / 10.0 - 1.0, (j + 0.5) / 10.0 - 1.0];
-            prompt.at_query(&query, &all).unwrap()[0].output_error / 400.0
+            prompt.at_query(&query, &all).unwrap()[0].errors.output / 400.0
         })
         .sum();
-    assert!((cube.value - square).abs() < 5.0 * cube.absolute_error() + 0.01 * square, "{cube:?} {square}");
+    assert!((cube.value - square).abs() < 5.0 * cube.error + 0.01 * square, "{cube:?} {square}");
 
     let one_query = average(&Gaussian::new(&[0.4, -0.3], Mat::zeros(2, 2).as_ref()).unwrap(), 8);
-    let direct = prompt.at_query(&[0.4, -0.3], &all).unwrap()[0].output_error;
+    let direct = prompt.at_query(&[0.4, -0.3], &all).unwrap()[0].errors.output;
     assert!((one_query.value / direct - 1.0).abs() < 1e-8);
     let two_queries = average(&Empirical::from_tokens(2, &[0.4, -0.3, 0.4, -0.3]).unwrap(), 8);
     assert!((two_queries.value / direct - 1.0).abs() < 1e-8);
@@ -279,12 +280,13 @@ fn sharp_mixtures_are_averaged_within_the_stated_tolerance() {
         for k in -count..=count {
             let g = step * f64::from(k);
             for (sum, found) in direct.iter_mut().zip(prompt.at_query(&[2.0 + g], &all).unwrap()) {
-                *sum += step * normal::density(g) * found.output_error;
+                *sum += step * normal::density(g) * found.errors.output;
             }
         }
         for (found, direct) in averaged.deviations.iter().zip(&direct) {
-            let error = (found.output_error.value / direct - 1.0).abs();
-            let Accuracy::Exact { tolerance } = found.output_error.accuracy else { panic!("{found:?}") };
+            let error = (found.errors.output.value / direct - 1.0).abs();
+            assert_eq!(found.errors.output.accuracy, Accuracy::Exact);
+            let tolerance = found.errors.output.error / found.errors.output.value;
             assert!(tolerance < 1e-3, "U = {scale}: tolerance {tolerance:e}");
             assert!(error < 2.0 * tolerance + 1e-9, "U = {scale}: {error:e}, tolerance {tolerance:e}");
         }
@@ -301,10 +303,11 @@ fn disguised_gaussian_queries_are_not_sampled() {
     let average = |law: &dyn esscher_core::measure::Measure| {
         prompt.over_queries(law, &[PromptLength::MAX], QueryAverage::COARSE, &Unwatched).unwrap().deviations
             [0]
-        .output_error
+        .errors
+        .output
     };
     let (disguised, plain) = (average(&plane), average(&Gaussian::standard(2).unwrap()));
-    assert!(matches!(disguised.accuracy, Accuracy::QuasiMonteCarlo { .. }));
+    assert!(disguised.accuracy == Accuracy::QuasiMonteCarlo);
     assert!((disguised.value / plain.value - 1.0).abs() < 1e-12);
 }
 

@@ -10,7 +10,7 @@ use esscher_core::concentration::{
 };
 use esscher_core::measure::Gaussian;
 use esscher_core::numerics::{JointSummary, Stream};
-use esscher_core::prompt::{FinitePrompt, PromptLength};
+use esscher_core::prompt::{Deviation, FinitePrompt, PromptLength};
 use esscher_core::{Accuracy, Error, Estimate, Mat, Result, mat};
 
 const LENGTHS: [u64; 8] = [10, 30, 100, 300, 1000, 3000, 10_000, 1_000_000_000_000];
@@ -366,7 +366,7 @@ fn local_slopes_follow_the_curve() {
     assert!((slope.standard_error - 0.002f64.sqrt() / 100f64.ln()).abs() < 1e-15);
     assert!(local_slopes(&two[..1], Dependence::Independent).unwrap().is_empty());
     assert!(local_slopes(&[two[0], two[0]], Dependence::Independent).is_err());
-    let labelled = Estimate { value: 2.0, accuracy: Accuracy::Exact { tolerance: 1e-9 } };
+    let labelled = Estimate { value: 2.0, error: 2e-9, accuracy: Accuracy::Exact };
     assert_eq!(RatePoint::new(length(5), labelled).absolute_error, 2e-9);
 }
 
@@ -439,6 +439,10 @@ const HORIZONS: [u64; 16] = [
     1_000_000_000_000,
 ];
 
+fn exact(value: f64) -> Estimate {
+    Estimate::exact(value, 0.0)
+}
+
 #[test]
 fn the_horizon_is_the_smallest_length_to_the_token() {
     let (mut most_evaluations, mut most_calls) = (0, 0);
@@ -446,14 +450,14 @@ fn the_horizon_is_the_smallest_length_to_the_token() {
         let tolerance = 1.0 / (expected as f64 - 0.5);
         let answer = Horizon::Found {
             length: length(expected),
-            error: 1.0 / expected as f64,
-            error_before: 1.0 / (expected as f64 - 1.0),
+            error: exact(1.0 / expected as f64),
+            before: Some(exact(1.0 / (expected as f64 - 1.0))),
         };
         let mut evaluations = 0;
         let found = horizon(tolerance, PromptLength::MAX, |length| {
             evaluations += 1;
             assert!(length.get() <= 10 * expected, "asked {length} for a horizon of {expected}");
-            Ok(1.0 / length.as_f64())
+            Ok(exact(1.0 / length.as_f64()))
         });
         assert_eq!(found.unwrap(), answer);
         most_evaluations = most_evaluations.max(evaluations);
@@ -462,7 +466,7 @@ fn the_horizon_is_the_smallest_length_to_the_token() {
             let found = horizon_in_batches(tolerance, PromptLength::MAX, lengths_per_call, |lengths| {
                 calls += 1;
                 assert!(lengths.len() <= lengths_per_call && lengths.is_sorted());
-                Ok(lengths.iter().map(|length| 1.0 / length.as_f64()).collect())
+                Ok(lengths.iter().map(|length| exact(1.0 / length.as_f64())).collect())
             });
             assert_eq!(found.unwrap(), answer, "{lengths_per_call} lengths per call");
             most_calls = if lengths_per_call == 32 { most_calls.max(calls) } else { most_calls };
@@ -474,17 +478,18 @@ fn the_horizon_is_the_smallest_length_to_the_token() {
 
 #[test]
 fn horizons_at_the_ends_are_values_of_their_own() {
-    let error = |length: PromptLength| Ok(1.0 / length.as_f64());
+    let error = |length: PromptLength| Ok(exact(1.0 / length.as_f64()));
     let batch =
         |lengths: &[PromptLength]| lengths.iter().map(|&length| error(length)).collect::<Result<Vec<_>>>();
     // The tolerance itself is good enough.
     assert_eq!(horizon(0.01, PromptLength::MAX, error).unwrap().length(), Some(length(100)));
-    let near = Horizon::AlreadyBelow { error: 1.0 };
+    let near = Horizon::Found { length: PromptLength::MIN, error: exact(1.0), before: None };
+    assert_eq!(near.bracket(), (None, Some(PromptLength::MIN)));
     assert_eq!(horizon(1.0, PromptLength::MAX, error).unwrap(), near);
     assert_eq!(horizon_in_batches(1.0, PromptLength::MAX, 32, batch).unwrap(), near);
     for longest in [1, 2, 37, 1_000_000_000_000] {
         let longest = length(longest);
-        let far = Horizon::BeyondLongest { longest, error: 1.0 / longest.as_f64() };
+        let far = Horizon::Beyond { longest, error: exact(1.0 / longest.as_f64()) };
         assert_eq!(horizon(1e-13, longest, error).unwrap(), far);
         assert_eq!(horizon_in_batches(1e-13, longest, 32, batch).unwrap(), far);
         assert_eq!(far.length(), None);
@@ -492,10 +497,10 @@ fn horizons_at_the_ends_are_values_of_their_own() {
     for tolerance in [0.0, -1.0, f64::NAN] {
         assert!(horizon(tolerance, PromptLength::MAX, error).is_err());
     }
-    assert!(horizon(0.5, PromptLength::MAX, |_| Ok(f64::NAN)).is_err());
+    assert!(horizon(0.5, PromptLength::MAX, |_| Ok(exact(f64::NAN))).is_err());
     assert!(horizon(0.5, PromptLength::MAX, |_| Err(Error::Empty { what: "the test" })).is_err());
     assert!(horizon_in_batches(0.5, PromptLength::MAX, 1, batch).is_err());
-    assert!(horizon_in_batches(0.5, PromptLength::MAX, 8, |_| Ok(vec![1.0])).is_err());
+    assert!(horizon_in_batches(0.5, PromptLength::MAX, 8, |_| Ok(vec![exact(1.0)])).is_err());
 }
 
 /// Errors that rise again break the assumption: the answer is then a crossing, not the first one.
@@ -503,7 +508,7 @@ fn horizons_at_the_ends_are_values_of_their_own() {
 fn without_monotonicity_a_crossing_is_still_a_crossing() {
     let bumpy = |length: PromptLength| {
         let tokens = length.as_f64();
-        Ok((2.0 + (tokens * 0.37).sin()) / tokens)
+        Ok(exact((2.0 + (tokens * 0.37).sin()) / tokens))
     };
     for tolerance in [0.3, 0.01, 1e-4] {
         let batch = |lengths: &[PromptLength]| lengths.iter().map(|&length| bumpy(length)).collect();
@@ -511,10 +516,10 @@ fn without_monotonicity_a_crossing_is_still_a_crossing() {
             horizon(tolerance, PromptLength::MAX, bumpy).unwrap(),
             horizon_in_batches(tolerance, PromptLength::MAX, 8, batch).unwrap(),
         ] {
-            let Horizon::Found { length, error, error_before } = found else { unreachable!() };
+            let Horizon::Found { length, error, before: Some(before) } = found else { unreachable!() };
             assert_eq!(error, bumpy(length).unwrap());
-            assert_eq!(error_before, bumpy(PromptLength::new(length.get() - 1).unwrap()).unwrap());
-            assert!(error <= tolerance && tolerance < error_before);
+            assert_eq!(before, bumpy(PromptLength::new(length.get() - 1).unwrap()).unwrap());
+            assert!(error.value <= tolerance && tolerance < before.value);
         }
     }
 }
@@ -524,14 +529,14 @@ fn exact_prompts_have_a_horizon() {
     let head = Softmax::new(Mat::identity(3, 3).as_ref(), Mat::identity(3, 3).as_ref()).unwrap();
     let prompt = FinitePrompt::exact(&head, &Gaussian::standard(3).unwrap()).unwrap();
     let query = [0.6, 0.0, 0.8];
+    let of = |found: &Deviation| Estimate::exact_to(found.errors.output, found.tolerance);
     let mut calls = 0;
     let found = horizon_in_batches(1e-6, PromptLength::MAX, 32, |lengths| {
         calls += 1;
-        Ok(prompt.at_query(&query, lengths)?.iter().map(|deviation| deviation.output_error).collect())
+        Ok(prompt.at_query(&query, lengths)?.iter().map(of).collect())
     })
     .unwrap();
-    let single =
-        horizon(1e-6, PromptLength::MAX, |length| Ok(prompt.at_query(&query, &[length])?[0].output_error));
+    let single = horizon(1e-6, PromptLength::MAX, |length| Ok(of(&prompt.at_query(&query, &[length])?[0])));
     let length = found.length().unwrap();
     // L · error tends to 4e; the next order moves the horizon by less than one part in 10⁵.
     assert!((length.as_f64() / (4e6 * 1f64.exp()) - 1.0).abs() < 1e-5, "{length}");

@@ -51,13 +51,13 @@ fn simulation_agrees_with_the_exact_engine_for_gaussian_and_mixture_tokens() {
         .unwrap();
         for (found, exact) in simulated(&prompts).lengths.iter().zip(&exact) {
             for (name, found, exact) in [
-                ("output", &found.output_error, exact.output_error),
-                ("score gradient", &found.score_gradient_error, exact.score_gradient_error),
-                ("value gradient", &found.value_gradient_error, exact.value_gradient_error),
+                ("output", &found.errors.output, exact.errors.output),
+                ("score gradient", &found.errors.score_gradient, exact.errors.score_gradient),
+                ("value gradient", &found.errors.value_gradient, exact.errors.value_gradient),
             ] {
                 assert_eq!(found.count(), 1500);
                 let (mean, error) = (found.mean().unwrap(), found.standard_error().unwrap());
-                let allowed = 5.0 * error.hypot(exact.absolute_error()) + 1e-9 * exact.value;
+                let allowed = 5.0 * error.hypot(exact.error) + 1e-9 * exact.value;
                 assert!((mean - exact.value).abs() < allowed, "{name}: {mean} ± {error} against {exact:?}");
             }
         }
@@ -86,7 +86,7 @@ fn the_streaming_kernel_is_ordinary_attention_on_the_same_tokens() {
                     let drawn = drawn_prompt(tokens.as_ref(), set, 0, count);
                     let expected = ordinary_errors(&head, tokens.as_ref(), &drawn, &query);
                     for (found, expected) in
-                        [found.output_error, found.score_gradient_error].iter().zip(expected)
+                        [found.errors.output, found.errors.score_gradient].iter().zip(expected)
                     {
                         let found = found.mean().unwrap();
                         assert!(
@@ -134,7 +134,9 @@ fn threads_shards_and_resumption_do_not_change_a_bit() {
         );
         assert!(!stopped.units.is_empty() && stopped.units.len() < prompts.units() as usize);
         let partial = prompts.fold(&stopped).unwrap();
-        assert!(partial.lengths[0].output_error.count() > 0 && partial.lengths[0].output_error.count() < 100);
+        assert!(
+            partial.lengths[0].errors.output.count() > 0 && partial.lengths[0].errors.output.count() < 100
+        );
         prompts.run(&mut stopped, &Unwatched).unwrap();
         assert_eq!(one, prompts.fold(&stopped).unwrap(), "after a stop and a resume, {set}");
     }
@@ -174,8 +176,8 @@ fn units_of_another_simulation_are_refused() {
     renumbered.units.insert(7, unit.clone());
     assert!(matches!(first.fold(&renumbered), Err(Error::OutOfRange { .. })));
     let mut short = unit;
-    short.lengths[1].output_error = short.lengths[1].score_gradient_error;
-    short.lengths[1].value_gradient_error = Summary::of(&[1.0]);
+    short.lengths[1].errors.output = short.lengths[1].errors.score_gradient;
+    short.lengths[1].errors.value_gradient = Summary::of(&[1.0]);
     let short = SampledUnits { units: [(0, short)].into() };
     assert!(matches!(first.fold(&short), Err(Error::Size { .. })));
     assert!(first.run_unit(first.units(), &Unwatched).is_err());
@@ -198,7 +200,7 @@ fn bounded_laws_approach_the_delta_method() {
         let options = SampleOptions { queries: 1, score_gradient: false, ..options(3000) };
         let length = [PromptLength::new(10_000).unwrap()];
         let prompts = SampledPrompts::new(&head, tokens.clone(), queries.clone(), &length, options).unwrap();
-        let found = &simulated(&prompts).lengths[0].output_error;
+        let found = &simulated(&prompts).lengths[0].errors.output;
         let (mean, error) = (found.mean().unwrap() * 1e4, found.standard_error().unwrap() * 1e4);
         assert!(
             (mean - constants.output_error).abs() < 5.0 * error + 1e-3 * mean,
@@ -271,7 +273,7 @@ fn very_negative_scores_are_streamed_as_ordinary_attention() {
                             let found = simulated(&prompts.unwrap()).lengths.into_iter();
                             found
                                 .map(|found| {
-                                    [found.output_error, found.score_gradient_error]
+                                    [found.errors.output, found.errors.score_gradient]
                                         .map(|error| error.mean().unwrap() * f64::from(trials))
                                 })
                                 .collect::<Vec<_>>()
@@ -312,13 +314,13 @@ fn the_radius_is_part_of_the_standard_error() {
     let all = lengths(&[100]);
     let exact = FinitePrompt::exact(&head, &Mixture::new(atoms).unwrap()).unwrap();
     let exact = exact.over_queries(queries.as_ref(), &all, QueryAverage::default(), &Unwatched).unwrap();
-    let exact = exact.deviations[0].output_error;
-    assert!(exact.absolute_error() < 1e-4 * exact.value, "{exact:?}");
+    let exact = exact.deviations[0].errors.output;
+    assert!(exact.error < 1e-4 * exact.value, "{exact:?}");
     for (count, trials) in [(10, 12_000), (100, 4000)] {
         let options = SampleOptions { queries: count, score_gradient: false, ..options(trials) };
         let tokens: Law = Arc::new(Rademacher::new(1).unwrap());
         let prompts = SampledPrompts::new(&head, tokens, queries.clone(), &all, options).unwrap();
-        let found = simulated(&prompts).lengths[0].output_error;
+        let found = simulated(&prompts).lengths[0].errors.output;
         let (mean, error) = (found.mean().unwrap(), found.standard_error().unwrap());
         assert!(error < 0.04 * exact.value, "{count} queries: {error}");
         assert!((mean - exact.value).abs() < 5.0 * error, "{count}: {mean} ± {error}, {}", exact.value);
@@ -344,7 +346,8 @@ fn tokens_far_from_the_origin_keep_their_digits() {
                 // The same prompt at the origin: the shift leaves errors and weights alone.
                 let drawn = drawn_prompt(near.as_ref(), set, 0, found.length.get() as usize);
                 let expected = ordinary_errors(&head, near.as_ref(), &drawn, &query);
-                for (found, expected) in [found.output_error, found.score_gradient_error].iter().zip(expected)
+                for (found, expected) in
+                    [found.errors.output, found.errors.score_gradient].iter().zip(expected)
                 {
                     let found = found.mean().unwrap();
                     assert!(
@@ -399,7 +402,7 @@ fn a_point_is_one_query() {
         let prompts =
             SampledPrompts::new(&skew_head(), tokens, queries.clone(), &lengths(&[200_000]), options)
                 .unwrap();
-        simulated(&prompts).lengths[0].output_error
+        simulated(&prompts).lengths[0].errors.output
     };
     assert_eq!(found(1), found(100_000));
 }

@@ -34,7 +34,7 @@ pub enum Error {
     File {
         /// What was tried: read, write, lock, create, list.
         action: &'static str,
-        /// On what.
+        /// The file or folder that it was tried on.
         path: PathBuf,
         /// What the system said.
         source: io::Error,
@@ -104,18 +104,18 @@ pub enum Error {
     /// Two results of one unit that differ.
     #[error("{} and {} hold different results of the same unit", first.display(), second.display())]
     Conflict {
-        /// One file.
+        /// One of the two files.
         first: PathBuf,
-        /// The other.
+        /// The other file.
         second: PathBuf,
     },
 
     /// Shards that do not cover the plan.
     #[error("{missing} of {total} units are missing, the first is unit {first}")]
     Incomplete {
-        /// How many.
+        /// Units that no shard holds.
         missing: usize,
-        /// Of how many.
+        /// Units of the plan.
         total: usize,
         /// The first of them, from 0.
         first: usize,
@@ -152,9 +152,23 @@ pub enum Error {
 /// The result of a call that touches a run.
 pub type Result<T> = std::result::Result<T, Error>;
 
+/// How a door names the settings that hints advise: `--out` here, `out=` there.
+#[derive(Debug, Clone, Copy)]
+pub struct SettingNames {
+    /// Where runs are kept.
+    pub folder: &'static str,
+    /// The instruction set of simulations.
+    pub instruction_set: &'static str,
+    /// What makes a run of a specification.
+    pub run: &'static str,
+    /// What prints a specification to begin with.
+    pub example: &'static str,
+}
+
 impl Error {
-    /// What to try, if something can be.
-    pub fn hint(&self) -> Option<String> {
+    /// What to try, if something can be, in the words of the door.
+    pub fn hint(&self, names: &SettingNames) -> Option<String> {
+        let SettingNames { folder, instruction_set, run, example } = names;
         match self {
             Error::Mistake(mistake) => mistake.hint.clone(),
             Error::File { source, .. } => match source.kind() {
@@ -162,42 +176,45 @@ impl Error {
                     "free some space and run the same command again: finished units are kept".to_string(),
                 ),
                 io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-                    Some("choose a folder that you may write to with --out".to_string())
+                    Some(format!("choose a folder that you may write to with {folder}"))
                 }
                 _ => None,
             },
             Error::InUse { .. } => {
-                Some("wait for it to end, or choose another folder with --out".to_string())
+                Some(format!("wait for it to end, or choose another folder with {folder}"))
             }
             Error::OtherSpecification { .. } => {
-                Some("choose another folder with --out, or move the old run away".to_string())
+                Some(format!("choose another folder with {folder}, or move the old run away"))
             }
             Error::Damaged { path, .. } => Some(match path.file_name().and_then(|name| name.to_str()) {
-                Some("spec.toml") => "restore it, or start again in another folder with --out".to_string(),
+                Some("spec.toml") => format!("restore it, or start again in another folder with {folder}"),
                 Some("provenance.json") => {
-                    "delete it and run the experiment again: its history is lost, finished units are kept".to_string()
+                    "delete it and run the experiment again: its history is lost, finished units are kept"
+                        .to_string()
                 }
                 Some("result.parquet") => {
                     "delete it and run the experiment again: it is merged anew from the shards".to_string()
                 }
-                _ => format!("delete {} and run the experiment again: that unit is computed anew", path.display()),
+                _ => format!(
+                    "delete {} and run the experiment again: that unit is computed anew",
+                    path.display()
+                ),
             }),
-            Error::Unfinished { .. } => Some("`esscher run FILE.toml` finishes it".to_string()),
-            Error::Foreign { reason, .. } if reason.contains("instruction set") => Some(
-                "all units of a run come from one instruction set: give it with --instruction-set, or choose another \
-                 folder with --out"
-                    .to_string(),
-            ),
+            Error::Unfinished { .. } => Some(format!("`{run}` finishes it")),
+            Error::Foreign { reason, .. } if reason.contains("instruction set") => Some(format!(
+                "all units of a run come from one instruction set: give it with {instruction_set}, or choose another \
+                 folder with {folder}"
+            )),
             Error::Foreign { .. } => {
-                Some("move it out of the folder, or choose another with --out".to_string())
+                Some(format!("move it out of the folder, or choose another with {folder}"))
             }
             Error::Conflict { .. } => Some("delete the one that you do not trust".to_string()),
             Error::Incomplete { .. } => {
-                Some("run the shards that are missing, or `esscher run` on the merged folder".to_string())
+                Some(format!("run the shards that are missing, or `{run}` on the merged folder"))
             }
-            Error::NotARun { .. } => Some("`esscher run FILE.toml` makes one".to_string()),
+            Error::NotARun { .. } => Some(format!("`{run}` makes one")),
             Error::NoSpecification { .. } => {
-                Some("give a specification in TOML; `esscher example KIND` prints one".to_string())
+                Some(format!("give a specification in TOML; `{example}` prints one"))
             }
             Error::LargeSpecification { .. }
             | Error::WrongSum { .. }

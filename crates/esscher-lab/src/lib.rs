@@ -14,6 +14,7 @@ mod experiment;
 mod files;
 mod folder;
 mod merge;
+mod named;
 mod provenance;
 mod run;
 mod session;
@@ -22,7 +23,7 @@ pub mod specification;
 mod table;
 
 pub use account::Account;
-pub use error::{Error, Result};
+pub use error::{Error, Result, SettingNames};
 pub use experiment::{Experiment, Failure, Unit};
 pub use files::{
     Exclusive, TemporaryFolder, digest as sha256, file_sha256, list as list_files, open_file, place_file,
@@ -30,8 +31,13 @@ pub use files::{
 };
 pub use folder::{FinishedRun, RunFolder, read_finished, specification_of};
 pub use merge::merge;
+pub use named::Named;
 pub use provenance::{Origin, Provenance, WorkSession};
 pub use run::{Watcher, run};
 pub use session::{Beginning, Outcome, Session, Share};
 pub use shard::{compute_shard, specification_sha256};
-pub use table::{Column, Row, Table, TableError, Value};
+pub use table::{Column, Field, Record, Row, Scalar, Table, TableError, Value};
+
+// For the code that `keys!` makes.
+#[doc(hidden)]
+pub use serde_json;

@@ -144,7 +144,7 @@ pub(crate) fn decode(
     match stated.and_then(|unit| unit.parse().ok()).filter(|unit| *unit < units) {
         Some(unit) => Ok((unit, table)),
         None => {
-            let reason = "it says of no unit of the plan that it is its result".to_string();
+            let reason = "it does not say which unit of this run it is the result of".to_string();
             Err(Error::Foreign { path: source.to_path_buf(), reason })
         }
     }

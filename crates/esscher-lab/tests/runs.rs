@@ -2,8 +2,8 @@
 
 use esscher_core::{Monitor, Unwatched};
 use esscher_lab::{
-    Beginning, Column, Error, Experiment, Failure, Origin, Outcome, RunFolder, Session, Share, Table, Unit,
-    Watcher, compute_shard, merge, run,
+    Beginning, Column, Error, Experiment, Failure, Origin, Outcome, RunFolder, Session, SettingNames, Share,
+    Table, Unit, Watcher, compute_shard, merge, run,
 };
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -240,7 +240,8 @@ fn damage_is_named_and_only_the_damaged_unit_is_done_anew() {
         let experiment = Squares::new(1);
         let refused = whole(place.path(), &experiment).unwrap_err();
         assert!(matches!(&refused, Error::Damaged { path, .. } if *path == victim), "{refused}");
-        assert!(refused.hint().is_some_and(|hint| hint.contains("delete")));
+        let names = SettingNames { folder: "out", instruction_set: "set", run: "run", example: "example" };
+        assert!(refused.hint(&names).is_some_and(|hint| hint.contains("delete")));
         fs::remove_file(&victim).unwrap();
         let Outcome::Finished { computed, .. } = whole(place.path(), &experiment).unwrap() else { panic!() };
         assert_eq!(computed, 1);

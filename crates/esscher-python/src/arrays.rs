@@ -11,27 +11,46 @@ use pyo3::exceptions::{PyMemoryError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyFloat, PyInt};
 
+/// Any object of Python.
+pub(crate) type Any<'py> = Bound<'py, PyAny>;
+
 /// Matrices of this many rows and columns are 512 MB; larger tokens are refused at the door.
 pub(crate) const LARGEST_DIMENSION: usize = 8192;
 
-/// A C-contiguous array of doubles: the caller's own memory where possible, a converted copy otherwise.
-pub(crate) struct Reals<'py> {
-    what: &'static str,
-    array: PyReadonlyArrayDyn<'py, f64>,
+/// A precision that Python's numbers are read in.
+pub(crate) trait Precision: Element {
+    const NAME: &'static str;
 }
 
-impl<'py> Reals<'py> {
+impl Precision for f64 {
+    const NAME: &'static str = "float64";
+}
+
+impl Precision for f32 {
+    const NAME: &'static str = "float32";
+}
+
+/// A C-contiguous array of one precision: the caller's own memory where possible, a converted copy otherwise.
+pub(crate) struct Numbers<'py, T: Element> {
+    what: &'static str,
+    array: PyReadonlyArrayDyn<'py, T>,
+}
+
+/// An array of double precision.
+pub(crate) type Reals<'py> = Numbers<'py, f64>;
+
+/// An array of single precision.
+#[cfg(feature = "audit")]
+pub(crate) type Singles<'py> = Numbers<'py, f32>;
+
+impl<'py, T: Precision> Numbers<'py, T> {
     /// Reads anything with NumPy's array protocol: lists, float32, strided views, PyTorch tensors, JAX arrays.
-    pub(crate) fn read(what: &'static str, value: &Bound<'py, PyAny>) -> PyResult<Self> {
-        if value.is_exact_instance_of::<PyUntypedArray>()
-            && let Ok(array) = value.cast::<PyArrayDyn<f64>>()
-            && is_plain(array)
-        {
-            return Ok(Reals { what, array: readonly(what, array)? });
-        }
-        let array = converted(what, value, Precision::Double)?;
-        let array = array.cast::<PyArrayDyn<f64>>()?;
-        Ok(Reals { what, array: readonly(what, array)? })
+    pub(crate) fn read(what: &'static str, value: &Any<'py>) -> PyResult<Self> {
+        let own = value.is_exact_instance_of::<PyUntypedArray>()
+            && value.cast::<PyArrayDyn<T>>().is_ok_and(is_plain);
+        let array = if own { value.clone() } else { converted(what, value, Some(T::NAME))? };
+        let array = array.cast::<PyArrayDyn<T>>()?.try_readonly();
+        Ok(Numbers { what, array: array.map_err(|error| PyValueError::new_err(format!("{what}: {error}")))? })
     }
 
     pub(crate) fn shape(&self) -> &[usize] {
@@ -39,11 +58,27 @@ impl<'py> Reals<'py> {
     }
 
     /// All entries, the last index running fastest.
-    pub(crate) fn entries(&self) -> &[f64] {
+    pub(crate) fn entries(&self) -> &[T] {
         // `read` made sure that the array is contiguous.
         self.array.as_slice().unwrap_or_default()
     }
 
+    /// Refuses an array of another shape.
+    #[cfg(any(feature = "audit", feature = "zoo"))]
+    pub(crate) fn expect_shape(&self, expected: &[usize]) -> PyResult<()> {
+        if self.shape() == expected {
+            return Ok(());
+        }
+        Err(self.shape_error(&format!("shape {}", shape_text(expected))))
+    }
+
+    pub(crate) fn shape_error(&self, expected: &str) -> PyErr {
+        let (what, found) = (self.what, shape_text(self.shape()));
+        PyValueError::new_err(format!("{what}: expected {expected}, found shape {found}"))
+    }
+}
+
+impl Reals<'_> {
     /// The entries of an array with one axis.
     pub(crate) fn vector(&self) -> PyResult<&[f64]> {
         match self.shape() {
@@ -67,74 +102,23 @@ impl<'py> Reals<'py> {
             None => Err(self.shape_error("an array whose last axis is a vector")),
         }
     }
-
-    fn shape_error(&self, expected: &str) -> PyErr {
-        let what = self.what;
-        PyValueError::new_err(format!(
-            "{what}: expected {expected}, found shape {}",
-            shape_text(self.shape())
-        ))
-    }
-}
-
-/// A C-contiguous array of single precision: the caller's own memory where possible, a converted copy otherwise.
-#[cfg(feature = "audit")]
-pub(crate) struct Singles<'py> {
-    what: &'static str,
-    array: PyReadonlyArrayDyn<'py, f32>,
 }
 
 #[cfg(feature = "audit")]
 impl<'py> Singles<'py> {
-    /// Reads what [`Reals::read`] does; every entry must be finite in single precision.
-    pub(crate) fn read(what: &'static str, value: &Bound<'py, PyAny>) -> PyResult<Self> {
-        let array = if value.is_exact_instance_of::<PyUntypedArray>()
-            && let Ok(array) = value.cast::<PyArrayDyn<f32>>()
-            && is_plain(array)
-        {
-            readonly(what, array)?
-        } else {
-            let array = converted(what, value, Precision::Single)?;
-            readonly(what, array.cast::<PyArrayDyn<f32>>()?)?
-        };
-        let read = Singles { what, array };
-        match read.entries().iter().position(|entry| !entry.is_finite()) {
-            None => Ok(read),
-            Some(index) => Err(PyValueError::new_err(format!(
-                "{what}{} is {}: expected a finite number of single precision",
-                place(read.shape(), index),
-                read.entries()[index]
-            ))),
-        }
-    }
-
-    pub(crate) fn shape(&self) -> &[usize] {
-        self.array.shape()
-    }
-
-    /// All entries, the last index running fastest.
-    pub(crate) fn entries(&self) -> &[f32] {
-        // `read` made sure that the array is contiguous.
-        self.array.as_slice().unwrap_or_default()
-    }
-
-    /// Refuses an array of another shape.
-    pub(crate) fn expect_shape(&self, expected: &[usize]) -> PyResult<()> {
-        if self.shape() == expected {
-            return Ok(());
-        }
-        Err(self.shape_error(&format!("shape {}", shape_text(expected))))
-    }
-
-    pub(crate) fn shape_error(&self, expected: &str) -> PyErr {
-        let found = shape_text(self.shape());
-        PyValueError::new_err(format!("{}: expected {expected}, found shape {found}", self.what))
+    /// Reads an array whose entries are all finite in single precision.
+    pub(crate) fn finite(what: &'static str, value: &Any<'py>) -> PyResult<Self> {
+        let read = Self::read(what, value)?;
+        let Some(index) = read.entries().iter().position(|entry| !entry.is_finite()) else { return Ok(read) };
+        let (place, found) = (place(read.shape(), index), read.entries()[index]);
+        let message = format!("{what}{place} is {found}: expected a finite number of single precision");
+        Err(PyValueError::new_err(message))
     }
 }
 
 /// The place of an entry as Python writes it: `[2, 0]`.
-#[cfg(feature = "audit")]
-fn place(shape: &[usize], index: usize) -> String {
+#[cfg(any(feature = "audit", feature = "zoo"))]
+pub(crate) fn place(shape: &[usize], index: usize) -> String {
     let mut rest = index;
     let mut places: Vec<String> = Vec::new();
     for size in shape.iter().rev() {
@@ -157,42 +141,20 @@ fn is_plain<T: Element>(array: &Bound<'_, PyArrayDyn<T>>) -> bool {
     array.is_c_contiguous() && array.data().is_aligned()
 }
 
-/// What numbers are converted to.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Precision {
-    Double,
-    #[cfg(feature = "audit")]
-    Single,
-    /// Single precision stays what it is.
-    #[cfg(feature = "zoo")]
-    AsGiven,
-}
-
 /// A C-contiguous array of float32 where that is what was given, of float64 otherwise: the caller's own where possible.
 #[cfg(feature = "zoo")]
-pub(crate) fn in_its_precision<'py>(what: &str, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+pub(crate) fn in_its_precision<'py>(what: &str, value: &Any<'py>) -> PyResult<Any<'py>> {
     if value.is_exact_instance_of::<PyUntypedArray>()
         && (value.cast::<PyArrayDyn<f64>>().is_ok_and(is_plain)
             || value.cast::<PyArrayDyn<f32>>().is_ok_and(is_plain))
     {
         return Ok(value.clone());
     }
-    converted(what, value, Precision::AsGiven)
+    converted(what, value, None)
 }
 
-fn readonly<'py, T: Element>(
-    what: &'static str,
-    array: &Bound<'py, PyArrayDyn<T>>,
-) -> PyResult<PyReadonlyArrayDyn<'py, T>> {
-    array.try_readonly().map_err(|error| PyValueError::new_err(format!("{what}: {error}")))
-}
-
-/// A new array made by NumPy, or a TypeError that names what was found.
-fn converted<'py>(
-    what: &str,
-    value: &Bound<'py, PyAny>,
-    precision: Precision,
-) -> PyResult<Bound<'py, PyAny>> {
+/// A new array made by NumPy, or a TypeError that names what was found; without a precision, single stays what it is.
+fn converted<'py>(what: &str, value: &Any<'py>, precision: Option<&'static str>) -> PyResult<Any<'py>> {
     let py = value.py();
     let numpy = py.import("numpy")?;
     let array = numpy.call_method1("asarray", (value,)).map_err(|error| {
@@ -222,17 +184,14 @@ fn converted<'py>(
         let message = format!("{what}: some entries are masked: fill them or leave them out");
         return Err(PyValueError::new_err(message));
     }
-    let single = match precision {
-        Precision::Double => false,
-        #[cfg(feature = "audit")]
-        Precision::Single => true,
-        #[cfg(feature = "zoo")]
-        Precision::AsGiven => {
-            kind == "f" && array.getattr("dtype")?.getattr("itemsize")?.extract::<usize>()? == 4
+    let precision = match precision {
+        Some(precision) => precision,
+        None if kind == "f" && array.getattr("dtype")?.getattr("itemsize")?.extract::<usize>()? == 4 => {
+            "float32"
         }
+        None => "float64",
     };
-    let kind = if single { "float32" } else { "float64" };
-    numpy.call_method1("require", (array, kind, ["C_CONTIGUOUS", "ALIGNED"])).map_err(|error| {
+    numpy.call_method1("require", (array, precision, ["C_CONTIGUOUS", "ALIGNED"])).map_err(|error| {
         if error.is_instance_of::<PyMemoryError>(py) {
             PyMemoryError::new_err(format!("{what}: more numbers than there is memory for a copy of"))
         } else {
@@ -242,7 +201,7 @@ fn converted<'py>(
 }
 
 /// Whole numbers of tokens: a number, or a list or array of them; `1e6` is one.
-pub(crate) fn lengths(value: &Bound<'_, PyAny>) -> PyResult<Vec<PromptLength>> {
+pub(crate) fn lengths(value: &Any<'_>) -> PyResult<Vec<PromptLength>> {
     if value.is_instance_of::<PyInt>() || value.is_instance_of::<PyFloat>() {
         return Ok(vec![length(value)?]);
     }
@@ -260,7 +219,7 @@ pub(crate) fn lengths(value: &Bound<'_, PyAny>) -> PyResult<Vec<PromptLength>> {
 }
 
 /// One prompt length.
-pub(crate) fn length(value: &Bound<'_, PyAny>) -> PyResult<PromptLength> {
+pub(crate) fn length(value: &Any<'_>) -> PyResult<PromptLength> {
     if numbers::is_truth(value) {
         return Err(numbers::wrong_type("prompt length", "a whole number", value));
     }
@@ -277,7 +236,7 @@ pub(crate) fn length(value: &Bound<'_, PyAny>) -> PyResult<PromptLength> {
 }
 
 /// The dimension of a law that is not given by arrays.
-pub(crate) fn dimension(value: &Bound<'_, PyAny>) -> PyResult<usize> {
+pub(crate) fn dimension(value: &Any<'_>) -> PyResult<usize> {
     numbers::whole("the dimension", value, 1..=LARGEST_DIMENSION as u64).map(|dimension| dimension as usize)
 }
 
@@ -290,25 +249,63 @@ pub(crate) fn check_dimension(what: &str, found: usize) -> PyResult<()> {
     Err(PyValueError::new_err(message))
 }
 
-/// Numbers as an array of this shape.
-pub(crate) fn array<'py>(
-    py: Python<'py>,
-    entries: Vec<f64>,
-    shape: &[usize],
-) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
-    PyArray1::from_vec(py, entries).reshape(shape)
+/// Numbers with a shape on their way to NumPy: what functions return.
+pub(crate) struct Array<T = f64> {
+    entries: Vec<T>,
+    shape: Vec<usize>,
 }
 
-/// A vector as an array.
-pub(crate) fn vector(py: Python<'_>, entries: Vec<f64>) -> Bound<'_, PyArray1<f64>> {
-    PyArray1::from_vec(py, entries)
+impl<T> Array<T> {
+    pub(crate) fn new(entries: Vec<T>, shape: impl Into<Vec<usize>>) -> Self {
+        Array { entries, shape: shape.into() }
+    }
 }
 
-/// A matrix as an array.
-pub(crate) fn matrix<'py>(py: Python<'py>, matrix: MatRef<'_, f64>) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
+impl<T> From<Vec<T>> for Array<T> {
+    fn from(entries: Vec<T>) -> Self {
+        Array { shape: vec![entries.len()], entries }
+    }
+}
+
+impl<T: Clone> From<&[T]> for Array<T> {
+    fn from(entries: &[T]) -> Self {
+        entries.to_vec().into()
+    }
+}
+
+impl<T> FromIterator<T> for Array<T> {
+    fn from_iter<I: IntoIterator<Item = T>>(entries: I) -> Self {
+        Vec::from_iter(entries).into()
+    }
+}
+
+impl From<MatRef<'_, f64>> for Array {
+    fn from(matrix: MatRef<'_, f64>) -> Self {
+        Array::new(rows(matrix), [matrix.nrows(), matrix.ncols()])
+    }
+}
+
+impl From<Mat<f64>> for Array {
+    fn from(matrix: Mat<f64>) -> Self {
+        matrix.as_ref().into()
+    }
+}
+
+impl<'py, T: Element> IntoPyObject<'py> for Array<T> {
+    type Target = PyArrayDyn<T>;
+    type Output = Bound<'py, Self::Target>;
+    type Error = PyErr;
+
+    fn into_pyobject(self, py: Python<'py>) -> PyResult<Self::Output> {
+        PyArray1::from_vec(py, self.entries).reshape(self.shape)
+    }
+}
+
+/// The entries of a matrix row by row.
+pub(crate) fn rows(matrix: MatRef<'_, f64>) -> Vec<f64> {
     let mut entries = Vec::with_capacity(matrix.nrows() * matrix.ncols());
     append_rows(matrix, &mut entries);
-    array(py, entries, &[matrix.nrows(), matrix.ncols()])
+    entries
 }
 
 /// Appends a matrix row by row.
@@ -319,11 +316,11 @@ pub(crate) fn append_rows(matrix: MatRef<'_, f64>, entries: &mut Vec<f64>) {
 }
 
 /// An owned matrix from an argument.
-pub(crate) fn owned_matrix(what: &'static str, value: &Bound<'_, PyAny>) -> PyResult<Mat<f64>> {
+pub(crate) fn owned_matrix(what: &'static str, value: &Any<'_>) -> PyResult<Mat<f64>> {
     Ok(Reals::read(what, value)?.matrix()?.to_owned())
 }
 
 /// An owned vector from an argument.
-pub(crate) fn owned_vector(what: &'static str, value: &Bound<'_, PyAny>) -> PyResult<Vec<f64>> {
+pub(crate) fn owned_vector(what: &'static str, value: &Any<'_>) -> PyResult<Vec<f64>> {
     Ok(Reals::read(what, value)?.vector()?.to_vec())
 }

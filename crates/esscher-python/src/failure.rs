@@ -1,6 +1,7 @@
 //! The one place where errors of the library become Python exceptions, with the same sentences as the command line.
 
-use esscher_experiments::conduct;
+use esscher_lab::SettingNames;
+use esscher_questions::conduct;
 use pyo3::PyResult;
 use pyo3::exceptions::{
     PyFileExistsError, PyFileNotFoundError, PyMemoryError, PyOSError, PyPermissionError, PyRuntimeError,
@@ -15,25 +16,27 @@ pub(crate) trait OrRaise<T> {
     fn or_raise(self) -> PyResult<T>;
 }
 
-impl<T> OrRaise<T> for esscher_core::Result<T> {
-    fn or_raise(self) -> PyResult<T> {
-        self.map_err(|error| PyValueError::new_err(error.to_string()))
-    }
+/// The crates whose errors are all requests that make no sense.
+macro_rules! value_errors {
+    ($($(#[$condition:meta])* $error:ty),+) => {
+        $(
+            $(#[$condition])*
+            impl<T> OrRaise<T> for Result<T, $error> {
+                fn or_raise(self) -> PyResult<T> {
+                    self.map_err(|error| PyValueError::new_err(error.to_string()))
+                }
+            }
+        )+
+    };
 }
 
-#[cfg(feature = "zoo")]
-impl<T> OrRaise<T> for esscher_zoo::Result<T> {
-    fn or_raise(self) -> PyResult<T> {
-        self.map_err(|error| PyValueError::new_err(error.to_string()))
-    }
-}
-
-#[cfg(feature = "audit")]
-impl<T> OrRaise<T> for Result<T, esscher_audit::Error> {
-    fn or_raise(self) -> PyResult<T> {
-        self.map_err(|error| PyValueError::new_err(error.to_string()))
-    }
-}
+value_errors!(
+    esscher_core::Error,
+    #[cfg(feature = "zoo")]
+    esscher_zoo::Error,
+    #[cfg(feature = "audit")]
+    esscher_audit::Error
+);
 
 impl<T> OrRaise<T> for Result<T, conduct::Error> {
     fn or_raise(self) -> PyResult<T> {
@@ -50,8 +53,8 @@ impl<T> OrRaise<T> for Result<T, esscher_lab::Error> {
 /// What became of a run: a request that makes no sense is a ValueError, a file an OSError, a refused unit a RuntimeError.
 fn run_exception(error: &conduct::Error) -> PyErr {
     use esscher_lab::Error as Lab;
-    let message = match error.hint() {
-        Some(hint) => format!("{error}\nhint: {}", in_python(&hint)),
+    let message = match error.hint(&NAMES) {
+        Some(hint) => format!("{error}\nhint: {hint}"),
         None => error.to_string(),
     };
     match error {
@@ -79,10 +82,13 @@ fn run_exception(error: &conduct::Error) -> PyErr {
     }
 }
 
-/// Hints speak of the command line's options; here they are arguments.
-fn in_python(hint: &str) -> String {
-    hint.replace("--instruction-set", "instruction_set=").replace("--out", "out=")
-}
+/// What hints advise, as Python names it.
+const NAMES: SettingNames = SettingNames {
+    folder: "out=",
+    instruction_set: "instruction_set=",
+    run: "esscher.run(specification)",
+    example: "esscher.example(kind)",
+};
 
 /// A choice among words: `what` is `found`, expected one of `names`.
 pub(crate) fn choice<T: Copy>(what: &str, found: &str, names: &[(&str, T)]) -> PyResult<T> {

@@ -1,18 +1,14 @@
 //! Attention heads as maps from (tokens, queries) to outputs; tokens are a measure or the rows of an array.
 
-use crate::arrays::{self, Reals};
-use crate::failure::{Exceptions, OrRaise, choice, room_for};
 use crate::measures::PyMeasure;
-use crate::numbers;
-use crate::threads;
+use crate::prelude::*;
 use esscher_core::MatRef;
 use esscher_core::attention::{Attention, Gradient, Heads, Linear, Moment, Projections, Scaling, Softmax};
 use esscher_core::measure::{Law, Measure, Prompt};
-use numpy::{PyArray1, PyArrayDyn};
-use pyo3::exceptions::PyTypeError;
-use pyo3::prelude::*;
-use pyo3::types::{PyString, PyTuple, PyType};
+use pyo3::types::PyString;
 use std::sync::Arc;
+
+export!(class PyAttention, PySoftmaxAttention, PyLinearAttention, PyHeads, PyGradient);
 
 /// An attention head: (tokens, query) ↦ output, differentiable in its score matrix U and value matrix V.
 #[pyclass(name = "Attention", module = "esscher", subclass, frozen)]
@@ -27,7 +23,7 @@ enum Tokens<'py> {
 }
 
 impl<'py> Tokens<'py> {
-    fn read(value: &Bound<'py, PyAny>) -> PyResult<Self> {
+    fn read(value: &Any<'py>) -> PyResult<Self> {
         if let Ok(measure) = value.cast::<PyMeasure>() {
             let measure = measure.get();
             return Ok(Tokens::Law(measure.law.clone(), measure.exceptions.clone()));
@@ -59,133 +55,79 @@ impl<'py> Tokens<'py> {
 /// Outputs of queries are computed in batches of about this many token-query pairs, with a look for signals between.
 const PAIRS_PER_BATCH: usize = 1 << 28;
 
+getters! { PyAttention, own:
+    /// The dimension of a query, the columns of U.
+    query_dimension: usize = own.attention.query_dimension();
+    /// The dimension of a token, the rows of U and the columns of V.
+    token_dimension: usize = own.attention.token_dimension();
+    /// The dimension of an output, the rows of V.
+    output_dimension: usize = own.attention.output_dimension();
+}
+
+#[pymethods]
 impl PyAttention {
-    fn call<'py>(
-        &self,
-        py: Python<'py>,
-        tokens: &Bound<'py, PyAny>,
-        queries: &Bound<'py, PyAny>,
-    ) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
+    /// The outputs at queries (..., query dimension), an array (..., output dimension).
+    ///
+    /// `tokens` is a measure (an infinite prompt) or a (L, d) array (a finite one, read without a copy where it is
+    /// contiguous and of double precision: other threads must not write into it meanwhile).
+    fn __call__(&self, py: Python<'_>, tokens: &Any<'_>, queries: &Any<'_>) -> PyResult<Array> {
         let tokens = Tokens::read(tokens)?;
         let queries = Reals::read("queries", queries)?;
         let (others, size, entries) = queries.vectors()?;
         let head = self.attention.as_ref();
         if others.is_empty() {
-            let output = tokens.ask(py, |tokens| head.attend(tokens, entries))?;
-            let size = output.len();
-            return arrays::array(py, output, &[size]);
+            return Ok(tokens.ask(py, |tokens| head.attend(tokens, entries))?.into());
         }
         if size != head.query_dimension() {
-            let error = esscher_core::Error::Size {
-                what: "queries (last axis)",
-                expected: head.query_dimension(),
-                found: size,
-            };
-            return Err(error).or_raise();
+            let (what, expected) = ("queries (last axis)", head.query_dimension());
+            return Err(esscher_core::Error::Size { what, expected, found: size }).or_raise();
         }
         let length = match &tokens {
             Tokens::Law(..) => 1024,
             Tokens::Prompt(rows) => rows.shape()[0],
         };
-        let count = entries.len() / size;
-        let mut outputs = room_for("the outputs", &[count, head.output_dimension()])?;
+        let mut outputs = room_for("the outputs", &[entries.len() / size, head.output_dimension()])?;
         for batch in entries.chunks((PAIRS_PER_BATCH / length.max(1)).max(64) * size) {
             let batch = MatRef::from_row_major_slice(batch, batch.len() / size, size);
             let found = tokens.ask(py, |tokens| head.attend_all(tokens, batch))?;
             arrays::append_rows(found.as_ref(), &mut outputs);
             py.check_signals()?;
         }
-        let mut shape = others.to_vec();
-        shape.push(head.output_dimension());
-        arrays::array(py, outputs, &shape)
+        Ok(Array::new(outputs, [others, &[head.output_dimension()]].concat()))
     }
 
-    fn gradient_at(
-        &self,
-        py: Python<'_>,
-        tokens: &Bound<'_, PyAny>,
-        query: &Bound<'_, PyAny>,
-    ) -> PyResult<PyGradient> {
+    /// The output at one query with its derivatives in U and V.
+    fn gradient(&self, py: Python<'_>, tokens: &Any<'_>, query: &Any<'_>) -> PyResult<PyGradient> {
         let query = arrays::owned_vector("query", query)?;
         let gradient = Tokens::read(tokens)?.ask(py, |tokens| self.attention.gradient(tokens, &query))?;
         Ok(PyGradient { gradient })
     }
-}
-
-#[pymethods]
-impl PyAttention {
-    /// The dimension of a query, the columns of U.
-    #[getter]
-    fn query_dimension(&self) -> usize {
-        self.attention.query_dimension()
-    }
-
-    /// The dimension of a token, the rows of U and the columns of V.
-    #[getter]
-    fn token_dimension(&self) -> usize {
-        self.attention.token_dimension()
-    }
-
-    /// The dimension of an output, the rows of V.
-    #[getter]
-    fn output_dimension(&self) -> usize {
-        self.attention.output_dimension()
-    }
-
-    /// The outputs at queries (..., query dimension), an array (..., output dimension).
-    ///
-    /// `tokens` is a measure (an infinite prompt) or a (L, d) array (a finite one, read without a copy where it is
-    /// contiguous and of double precision: other threads must not write into it meanwhile).
-    fn __call__<'py>(
-        &self,
-        py: Python<'py>,
-        tokens: &Bound<'py, PyAny>,
-        queries: &Bound<'py, PyAny>,
-    ) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
-        self.call(py, tokens, queries)
-    }
-
-    /// The output at one query with its derivatives in U and V.
-    fn gradient(
-        &self,
-        py: Python<'_>,
-        tokens: &Bound<'_, PyAny>,
-        query: &Bound<'_, PyAny>,
-    ) -> PyResult<PyGradient> {
-        self.gradient_at(py, tokens, query)
-    }
 
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
-        let (class, head) = (slf.get_type().name()?.to_string(), &slf.get().attention);
-        Ok(format!(
-            "{class}(token_dimension={}, query_dimension={}, output_dimension={})",
-            head.token_dimension(),
-            head.query_dimension(),
-            head.output_dimension()
-        ))
+        let (class, head) = (slf.get_type().name()?, &slf.get().attention);
+        let (token, query, output) =
+            (head.token_dimension(), head.query_dimension(), head.output_dimension());
+        Ok(format!("{class}(token_dimension={token}, query_dimension={query}, output_dimension={output})"))
     }
 }
 
 /// Reads the factor of the scores of query, key and value projections.
-fn scaling(value: Option<&Bound<'_, PyAny>>) -> PyResult<Scaling> {
-    match value {
-        None => Ok(Scaling::None),
-        Some(value) => match value.cast::<PyString>() {
-            Ok(name) => choice(
-                "scaling",
-                name.to_str()?,
-                &[("inverse-root-dimension", Scaling::InverseRootDimension)],
-            ),
-            Err(_) => numbers::real("scaling", value).map(Scaling::Factor),
-        },
+fn scaling(value: Option<&Any<'_>>) -> PyResult<Scaling> {
+    let Some(value) = value else { return Ok(Scaling::None) };
+    match value.cast::<PyString>() {
+        Ok(name) => {
+            let names = [("inverse-root-dimension", Scaling::InverseRootDimension)];
+            choice("scaling", name.to_str()?, &names)
+        }
+        Err(_) => numbers::real("scaling", value).map(Scaling::Factor),
     }
 }
 
 fn projections(
-    query: &Bound<'_, PyAny>,
-    key: &Bound<'_, PyAny>,
-    value: &Bound<'_, PyAny>,
-    factor: Option<&Bound<'_, PyAny>>,
+    query: &Any<'_>,
+    key: &Any<'_>,
+    value: &Any<'_>,
+    factor: Option<&Any<'_>>,
 ) -> PyResult<Projections> {
     let query = Reals::read("query projection", query)?;
     let key = Reals::read("key projection", key)?;
@@ -209,13 +151,11 @@ pub(crate) struct PySoftmaxAttention {
 }
 
 /// A softmax head, or a TypeError that names what was found.
-pub(crate) fn softmax_from(value: &Bound<'_, PyAny>) -> PyResult<Softmax> {
-    let Ok(head) = value.cast::<PySoftmaxAttention>() else {
-        let found = value.get_type().name()?;
-        let message = format!("head: expected a SoftmaxAttention, found an object of type {found}");
-        return Err(PyTypeError::new_err(message));
-    };
-    Ok(head.get().head.clone())
+pub(crate) fn softmax_from(value: &Any<'_>) -> PyResult<Softmax> {
+    match value.cast::<PySoftmaxAttention>() {
+        Ok(head) => Ok(head.get().head.clone()),
+        Err(_) => Err(numbers::wrong_type("head", "a SoftmaxAttention", value)),
+    }
 }
 
 impl PySoftmaxAttention {
@@ -225,10 +165,17 @@ impl PySoftmaxAttention {
     }
 }
 
+getters! { PySoftmaxAttention, own:
+    /// The score matrix U.
+    score: Array = own.head.score().into();
+    /// The value matrix V.
+    value: Array = own.head.value().into();
+}
+
 #[pymethods]
 impl PySoftmaxAttention {
     #[new]
-    fn new(score: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<PyClassInitializer<Self>> {
+    fn new(score: &Any<'_>, value: &Any<'_>) -> PyResult<PyClassInitializer<Self>> {
         let (score, value) = (Reals::read("score matrix", score)?, Reals::read("value matrix", value)?);
         Ok(PySoftmaxAttention::initialiser(Softmax::new(score.matrix()?, value.matrix()?).or_raise()?))
     }
@@ -240,37 +187,22 @@ impl PySoftmaxAttention {
     #[pyo3(signature = (query, key, value, *, scaling = None))]
     fn from_qkv(
         py: Python<'_>,
-        query: &Bound<'_, PyAny>,
-        key: &Bound<'_, PyAny>,
-        value: &Bound<'_, PyAny>,
-        scaling: Option<&Bound<'_, PyAny>>,
+        query: &Any<'_>,
+        key: &Any<'_>,
+        value: &Any<'_>,
+        scaling: Option<&Any<'_>>,
     ) -> PyResult<Py<Self>> {
         let head = Softmax::from_projections(&projections(query, key, value, scaling)?).or_raise()?;
         Py::new(py, PySoftmaxAttention::initialiser(head))
     }
 
-    /// The score matrix U.
-    #[getter]
-    fn score<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
-        arrays::matrix(py, self.head.score())
-    }
-
-    /// The value matrix V.
-    #[getter]
-    fn value<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
-        arrays::matrix(py, self.head.value())
-    }
-
     /// θ = Uz, the tilt that the head applies for a query.
-    fn tilt<'py>(&self, py: Python<'py>, query: &Bound<'_, PyAny>) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        let query = arrays::owned_vector("query", query)?;
-        Ok(arrays::vector(py, self.head.tilt(&query).or_raise()?))
+    fn tilt(&self, query: &Any<'_>) -> PyResult<Array> {
+        Ok(self.head.tilt(&arrays::owned_vector("query", query)?).or_raise()?.into())
     }
 
-    fn __reduce__(slf: &Bound<'_, Self>) -> PyResult<Py<PyTuple>> {
-        let (py, own) = (slf.py(), slf.get());
-        let arguments = (own.score(py)?, own.value(py)?);
-        Ok((PyType::new::<Self>(py), arguments).into_pyobject(py)?.unbind())
+    fn __getnewargs__(&self) -> (Array, Array) {
+        (self.head.score().into(), self.head.value().into())
     }
 }
 
@@ -295,15 +227,20 @@ impl PyLinearAttention {
     }
 }
 
+getters! { PyLinearAttention, own:
+    /// The score matrix U.
+    score: Array = own.head.score().into();
+    /// The value matrix V.
+    value: Array = own.head.value().into();
+    /// "raw" or "centred".
+    moment: &'static str = MOMENTS.iter().find(|(_, it)| *it == own.head.moment()).map_or("", |(name, _)| name);
+}
+
 #[pymethods]
 impl PyLinearAttention {
     #[new]
     #[pyo3(signature = (score, value, *, moment = "raw"))]
-    fn new(
-        score: &Bound<'_, PyAny>,
-        value: &Bound<'_, PyAny>,
-        moment: &str,
-    ) -> PyResult<PyClassInitializer<Self>> {
+    fn new(score: &Any<'_>, value: &Any<'_>, moment: &str) -> PyResult<PyClassInitializer<Self>> {
         let (score, value) = (Reals::read("score matrix", score)?, Reals::read("value matrix", value)?);
         let moment = choice("moment", moment, &MOMENTS)?;
         Ok(PyLinearAttention::initialiser(Linear::new(score.matrix()?, value.matrix()?, moment).or_raise()?))
@@ -314,10 +251,10 @@ impl PyLinearAttention {
     #[pyo3(signature = (query, key, value, *, scaling = None, moment = "raw"))]
     fn from_qkv(
         py: Python<'_>,
-        query: &Bound<'_, PyAny>,
-        key: &Bound<'_, PyAny>,
-        value: &Bound<'_, PyAny>,
-        scaling: Option<&Bound<'_, PyAny>>,
+        query: &Any<'_>,
+        key: &Any<'_>,
+        value: &Any<'_>,
+        scaling: Option<&Any<'_>>,
         moment: &str,
     ) -> PyResult<Py<Self>> {
         let moment = choice("moment", moment, &MOMENTS)?;
@@ -325,93 +262,53 @@ impl PyLinearAttention {
         Py::new(py, PyLinearAttention::initialiser(head))
     }
 
-    /// The score matrix U.
-    #[getter]
-    fn score<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
-        arrays::matrix(py, self.head.score())
-    }
-
-    /// The value matrix V.
-    #[getter]
-    fn value<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
-        arrays::matrix(py, self.head.value())
-    }
-
-    /// "raw" or "centred".
-    #[getter]
-    fn moment(&self) -> &'static str {
-        MOMENTS.iter().find(|(_, moment)| *moment == self.head.moment()).map_or("", |(name, _)| name)
-    }
-
-    fn __reduce__(slf: &Bound<'_, Self>) -> PyResult<Py<PyTuple>> {
-        let (py, own) = (slf.py(), slf.get());
-        let keywords = pyo3::types::PyDict::new(py);
-        keywords.set_item("moment", own.moment())?;
-        let partial = py.import("functools")?.getattr("partial")?;
-        let maker = partial.call((PyType::new::<Self>(py),), Some(&keywords))?;
-        Ok((maker, (own.score(py)?, own.value(py)?)).into_pyobject(py)?.unbind())
+    fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<((Array, Array), Bound<'py, PyDict>)> {
+        let keywords = dictionary!(py, moment: self.moment()?);
+        Ok(((self.head.score().into(), self.head.value().into()), keywords))
     }
 }
 
 /// The sum of several heads on the same tokens and queries.
 #[pyclass(name = "Heads", module = "esscher", frozen)]
 pub(crate) struct PyHeads {
-    heads: Heads,
     parts: Vec<Py<PyAttention>>,
 }
 
 #[pymethods]
 impl PyHeads {
     #[new]
-    fn new(heads: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let heads = numbers::list("heads", heads, |head| match head.cast::<PyAttention>() {
+    fn new(heads: &Any<'_>) -> PyResult<Self> {
+        let parts = numbers::list("heads", heads, |head| match head.cast::<PyAttention>() {
             Ok(head) => Ok(head.clone().unbind()),
             Err(_) => Err(numbers::wrong_type("heads", "attention heads", head)),
         })?;
-        let sum = Heads::new(heads.iter().map(|head| head.get().attention.clone()).collect()).or_raise()?;
-        Ok(PyHeads { heads: sum, parts: heads })
+        // Whether they can be added.
+        Heads::new(parts.iter().map(|head| head.get().attention.clone()).collect()).or_raise()?;
+        Ok(PyHeads { parts })
     }
 
     /// The outputs at queries (..., query dimension), an array (..., output dimension).
-    fn __call__<'py>(
-        &self,
-        py: Python<'py>,
-        tokens: &Bound<'py, PyAny>,
-        queries: &Bound<'py, PyAny>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let mut total: Option<Bound<'py, PyAny>> = None;
-        for head in &self.parts {
-            let output = head.get().call(py, tokens, queries)?.into_any();
-            total = Some(match total {
-                Some(total) => total.add(output)?,
-                None => output,
-            });
-        }
-        total.ok_or_else(|| PyTypeError::new_err("heads: none given, at least one is needed"))
+    fn __call__<'py>(&self, tokens: &Any<'py>, queries: &Any<'py>) -> PyResult<Any<'py>> {
+        let mut outputs = self.parts.iter().map(|head| head.bind(tokens.py()).call1((tokens, queries)));
+        let first = outputs.next().ok_or_else(|| PyTypeError::new_err("heads: at least one is needed"))?;
+        outputs.try_fold(first?, |total, output| total.add(output?))
     }
 
     /// The gradient of each head at one query.
-    fn gradients(
-        &self,
-        py: Python<'_>,
-        tokens: &Bound<'_, PyAny>,
-        query: &Bound<'_, PyAny>,
-    ) -> PyResult<Vec<PyGradient>> {
-        self.parts.iter().map(|head| head.get().gradient_at(py, tokens, query)).collect()
+    fn gradients(&self, py: Python<'_>, tokens: &Any<'_>, query: &Any<'_>) -> PyResult<Vec<PyGradient>> {
+        self.parts.iter().map(|head| head.get().gradient(py, tokens, query)).collect()
     }
 
     fn __len__(&self) -> usize {
-        self.heads.heads().len()
+        self.parts.len()
     }
 
     fn __repr__(&self) -> String {
-        format!("Heads({})", self.heads.heads().len())
+        format!("Heads({})", self.parts.len())
     }
 
-    fn __reduce__(slf: &Bound<'_, Self>) -> PyResult<Py<PyTuple>> {
-        let (py, own) = (slf.py(), slf.get());
-        let parts: Vec<_> = own.parts.iter().map(|part| part.bind(py)).collect();
-        Ok((PyType::new::<Self>(py), (PyTuple::new(py, parts)?,)).into_pyobject(py)?.unbind())
+    fn __getnewargs__(&self) -> (&[Py<PyAttention>],) {
+        (&self.parts,)
     }
 }
 
@@ -421,49 +318,28 @@ pub(crate) struct PyGradient {
     gradient: Gradient,
 }
 
+getters! { PyGradient, own:
+    /// The output of the head.
+    output: Array = own.gradient.output[..].into();
+    /// ∂output/∂θ, an (output, token) matrix.
+    tilt_sensitivity: Array = own.gradient.tilt_sensitivity.as_ref().into();
+    /// The mean of the tilted tokens, on which V acts.
+    attended_token: Array = own.gradient.attended_token[..].into();
+    /// The query.
+    query: Array = own.gradient.query[..].into();
+}
+
 #[pymethods]
 impl PyGradient {
-    /// The output of the head.
-    #[getter]
-    fn output<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
-        arrays::vector(py, self.gradient.output.clone())
-    }
-
-    /// ∂output/∂θ, an (output, token) matrix.
-    #[getter]
-    fn tilt_sensitivity<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
-        arrays::matrix(py, self.gradient.tilt_sensitivity.as_ref())
-    }
-
-    /// The mean of the tilted tokens, on which V acts.
-    #[getter]
-    fn attended_token<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
-        arrays::vector(py, self.gradient.attended_token.clone())
-    }
-
-    /// The query.
-    #[getter]
-    fn query<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
-        arrays::vector(py, self.gradient.query.clone())
-    }
-
     /// The gradient in U of ⟨weight, output⟩.
-    fn in_score<'py>(
-        &self,
-        py: Python<'py>,
-        output_weight: &Bound<'_, PyAny>,
-    ) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
+    fn in_score(&self, output_weight: &Any<'_>) -> PyResult<Array> {
         let weight = arrays::owned_vector("output weight", output_weight)?;
-        arrays::matrix(py, self.gradient.in_score(&weight).or_raise()?.as_ref())
+        Ok(self.gradient.in_score(&weight).or_raise()?.into())
     }
 
     /// The gradient in V of ⟨weight, output⟩.
-    fn in_value<'py>(
-        &self,
-        py: Python<'py>,
-        output_weight: &Bound<'_, PyAny>,
-    ) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
+    fn in_value(&self, output_weight: &Any<'_>) -> PyResult<Array> {
         let weight = arrays::owned_vector("output weight", output_weight)?;
-        arrays::matrix(py, self.gradient.in_value(&weight).or_raise()?.as_ref())
+        Ok(self.gradient.in_value(&weight).or_raise()?.into())
     }
 }

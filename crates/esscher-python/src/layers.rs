@@ -1,23 +1,33 @@
 //! Gaussians through residual attention layers: single steps, stacks, and the continuous flow.
 
-use crate::arrays::{self, Reals};
-use crate::failure::{OrRaise, choice, room_for};
 use crate::measures::{PyGaussian, gaussian_from};
-use crate::numbers;
-use crate::threads;
-use crate::watch::watched;
-use esscher_core::layers::{AtCollapse, ExactFlow, FlowOptions, FlowStop, Layer, flow};
+use crate::prelude::*;
+use esscher_core::Ending;
+use esscher_core::layers::{AtCollapse, ExactFlow, FlowOptions, Layer, flow};
 use esscher_core::measure::Gaussian;
-use numpy::{PyArray1, PyArrayDyn};
-use pyo3::exceptions::PyValueError;
-use pyo3::prelude::*;
-use pyo3::types::PyDict;
 
-/// An attention layer on Rᵈ.
-#[pyclass(name = "Layer", module = "esscher._native", frozen)]
+export!(class PyLayer, PyExactFlow);
+export!(fn depth, exact_softmax_flow);
+
+/// An attention layer on Rᵈ; `esscher.Layer` adds the flow.
+#[pyclass(name = "Layer", module = "esscher._native", subclass, frozen)]
 pub(crate) struct PyLayer {
     layer: Layer,
+    kind: Kind,
+    /// As they were given, for pickling.
+    matrices: Vec<esscher_core::Mat<f64>>,
 }
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Softmax,
+    Linear,
+    L2,
+    Sinkhorn,
+}
+
+const KINDS: [(&str, Kind); 4] =
+    [("softmax", Kind::Softmax), ("linear", Kind::Linear), ("l2", Kind::L2), ("sinkhorn", Kind::Sinkhorn)];
 
 /// Numbers in the covariances of all laws of a flow or a stack: half a gigabyte, and as much again for their roots.
 const MOST_NUMBERS: usize = 1 << 26;
@@ -33,175 +43,131 @@ fn check_laws(what: &str, laws: usize, dimension: usize) -> PyResult<()> {
     )))
 }
 
-/// How to flow, as a user says it.
-#[derive(FromPyObject)]
-#[pyo3(from_item_all)]
-struct Wishes<'py> {
-    times: Bound<'py, PyAny>,
-    relative_tolerance: f64,
-    absolute_tolerance: f64,
-    collapse_threshold: f64,
-    at_collapse: String,
-    max_steps: Bound<'py, PyAny>,
+getters! { PyLayer, own:
+    /// The dimension d of a token.
+    dimension: usize = own.layer.dimension();
+    /// Which attention: "softmax", "linear", "l2" or "sinkhorn".
+    kind: &'static str = KINDS.iter().find(|(_, kind)| *kind == own.kind).map_or("", |(name, _)| name);
+    /// V.
+    value: Array = own.layer.value_matrix().into();
 }
 
 #[pymethods]
 impl PyLayer {
-    #[staticmethod]
-    fn softmax(score: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let (score, value) = (Reals::read("score", score)?, value_matrix(value)?);
-        Ok(PyLayer { layer: Layer::softmax(score.matrix()?, value.matrix()?).or_raise()? })
+    #[new]
+    #[pyo3(signature = (kind, *matrices))]
+    fn new(kind: &str, matrices: &Bound<'_, PyTuple>) -> PyResult<Self> {
+        let kind = choice("kind", kind, &KINDS)?;
+        let names: &[_] = match kind {
+            Kind::Softmax | Kind::Linear => &["score", "value"],
+            Kind::L2 | Kind::Sinkhorn => &["query", "key", "value"],
+        };
+        if matrices.len() != names.len() {
+            let (expected, found) = (names.join(", "), matrices.len());
+            return Err(PyTypeError::new_err(format!(
+                "expected the matrices {expected}, found {found} of them"
+            )));
+        }
+        let read = |(what, matrix): (&'static str, Any<'_>)| arrays::owned_matrix(what, &matrix);
+        let matrices: Vec<_> =
+            names.iter().copied().zip(matrices.iter()).map(read).collect::<PyResult<_>>()?;
+        let given: Vec<_> = matrices.iter().map(|matrix| matrix.as_ref()).collect();
+        arrays::check_dimension("value", given[given.len() - 1].nrows())?;
+        let layer = match kind {
+            Kind::Softmax => Layer::softmax(given[0], given[1]),
+            Kind::Linear => Layer::linear(given[0], given[1]),
+            Kind::L2 => Layer::l2(given[0], given[1], given[2]),
+            Kind::Sinkhorn => Layer::sinkhorn(given[0], given[1], given[2]),
+        };
+        Ok(PyLayer { layer: layer.or_raise()?, kind, matrices })
     }
 
-    #[staticmethod]
-    fn linear(score: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let (score, value) = (Reals::read("score", score)?, value_matrix(value)?);
-        Ok(PyLayer { layer: Layer::linear(score.matrix()?, value.matrix()?).or_raise()? })
-    }
-
-    #[staticmethod]
-    fn l2(query: &Bound<'_, PyAny>, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let (query, key) = (Reals::read("query", query)?, Reals::read("key", key)?);
-        let value = value_matrix(value)?;
-        Ok(PyLayer { layer: Layer::l2(query.matrix()?, key.matrix()?, value.matrix()?).or_raise()? })
-    }
-
-    #[staticmethod]
-    fn sinkhorn(
-        query: &Bound<'_, PyAny>,
-        key: &Bound<'_, PyAny>,
-        value: &Bound<'_, PyAny>,
-    ) -> PyResult<Self> {
-        let (query, key) = (Reals::read("query", query)?, Reals::read("key", key)?);
-        let value = value_matrix(value)?;
-        Ok(PyLayer { layer: Layer::sinkhorn(query.matrix()?, key.matrix()?, value.matrix()?).or_raise()? })
-    }
-
-    #[getter]
-    fn dimension(&self) -> usize {
-        self.layer.dimension()
-    }
-
-    #[getter]
-    fn kind(&self) -> String {
-        self.layer.kind().to_string()
-    }
-
-    #[getter]
-    fn value<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
-        arrays::matrix(py, self.layer.value_matrix())
-    }
-
-    /// (b, B) of the layer at a Gaussian.
-    #[allow(clippy::type_complexity)]
-    fn affine_form<'py>(
-        &self,
-        py: Python<'py>,
-        tokens: &Bound<'py, PyAny>,
-    ) -> PyResult<(Bound<'py, PyArray1<f64>>, Bound<'py, PyArrayDyn<f64>>)> {
+    /// The layer at a Gaussian, x ↦ b + Bx: the pair (b, B).
+    fn affine_form(&self, py: Python<'_>, tokens: &Any<'_>) -> PyResult<(Array, Array)> {
         let tokens = gaussian_from("tokens", tokens)?;
         let form = threads::detached(py, || self.layer.affine_form(&tokens)).or_raise()?;
-        Ok((arrays::vector(py, form.offset), arrays::matrix(py, form.matrix.as_ref())?))
+        Ok((form.offset.into(), form.matrix.into()))
     }
 
-    /// (dm/dt, dS/dt) at a Gaussian.
-    #[allow(clippy::type_complexity)]
-    fn velocity<'py>(
-        &self,
-        py: Python<'py>,
-        tokens: &Bound<'py, PyAny>,
-    ) -> PyResult<(Bound<'py, PyArray1<f64>>, Bound<'py, PyArrayDyn<f64>>)> {
+    /// How mean and covariance move: (dm/dt, dS/dt) = (b + Bm, BS + SBᵀ).
+    fn velocity(&self, py: Python<'_>, tokens: &Any<'_>) -> PyResult<(Array, Array)> {
         let tokens = gaussian_from("tokens", tokens)?;
         let velocity = threads::detached(py, || self.layer.velocity(&tokens)).or_raise()?;
-        Ok((arrays::vector(py, velocity.mean), arrays::matrix(py, velocity.covariance.as_ref())?))
+        Ok((velocity.mean.into(), velocity.covariance.into()))
     }
 
-    fn step(&self, py: Python<'_>, tokens: &Bound<'_, PyAny>, step_size: f64) -> PyResult<Py<PyGaussian>> {
+    /// One residual layer: the law of x + h T[μ](x), x ~ μ; exact for every step size h.
+    ///
+    /// >>> import esscher as es
+    /// >>> es.Layer.softmax([[0.5]], [[1.0]]).step(es.Gaussian.standard(1)).covariance()
+    /// array([[2.25]])
+    #[pyo3(signature = (tokens, step_size = 1.0))]
+    fn step(&self, py: Python<'_>, tokens: &Any<'_>, step_size: f64) -> PyResult<Py<PyGaussian>> {
         let tokens = gaussian_from("tokens", tokens)?;
         PyGaussian::wrap(py, &threads::detached(py, || self.layer.step(&tokens, step_size)).or_raise()?)
     }
 
-    fn push_forward(&self, py: Python<'_>, tokens: &Bound<'_, PyAny>) -> PyResult<Py<PyGaussian>> {
+    /// One layer without the residual connection: the law of T[μ](x), x ~ μ.
+    fn push_forward(&self, py: Python<'_>, tokens: &Any<'_>) -> PyResult<Py<PyGaussian>> {
         let tokens = gaussian_from("tokens", tokens)?;
         PyGaussian::wrap(py, &threads::detached(py, || self.layer.push_forward(&tokens)).or_raise()?)
     }
 
     /// The continuous flow: times, means, covariances, collapses, and how it ended.
-    fn flow<'py>(
-        &self,
-        py: Python<'py>,
-        start: &Bound<'py, PyAny>,
-        wishes: Wishes<'py>,
-        progress: Option<&Bound<'py, PyAny>>,
-    ) -> PyResult<Bound<'py, PyDict>> {
-        let start = gaussian_from("start", start)?;
-        let times = arrays::owned_vector("times", &wishes.times)?;
+    fn _flow<'py>(&self, py: Python<'py>, asked: Asked<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let start = gaussian_from("start", &asked.get("start")?)?;
+        let times = asked.vector("times")?;
         check_laws("times", times.len().saturating_add(1), self.layer.dimension())?;
         let options = FlowOptions {
-            relative_tolerance: wishes.relative_tolerance,
-            absolute_tolerance: wishes.absolute_tolerance,
-            collapse_threshold: wishes.collapse_threshold,
-            at_collapse: choice(
-                "at_collapse",
-                &wishes.at_collapse,
-                &[("stop", AtCollapse::Stop), ("continue", AtCollapse::Continue)],
-            )?,
-            max_steps: numbers::count("max_steps", &wishes.max_steps, 1)? as usize,
+            relative_tolerance: asked.real("relative_tolerance")?,
+            absolute_tolerance: asked.real("absolute_tolerance")?,
+            collapse_threshold: asked.real("collapse_threshold")?,
+            at_collapse: asked
+                .choice("at_collapse", &[("stop", AtCollapse::Stop), ("continue", AtCollapse::Continue)])?,
+            max_steps: asked.count("max_steps", 1)? as usize,
             ..FlowOptions::at(&times)
         };
-        let mut path =
-            watched(py, progress, |watch| flow(&self.layer, &start, &options, watch))?.or_raise()?;
+        let mut path = asked.watched(|watch| flow(&self.layer, &start, &options, watch))?.or_raise()?;
         // Where the flow ended early, its last step is a row too.
         if path.times.last().is_none_or(|time| *time < path.last_time) {
             path.times.push(path.last_time);
             path.laws.push(path.last_law);
         }
-        let answer = PyDict::new(py);
-        answer.set_item("time", arrays::vector(py, path.times))?;
-        write_laws(py, &answer, &path.laws, self.layer.dimension())?;
-        let collapses: Vec<(f64, usize, f64)> =
-            path.collapses.iter().map(|c| (c.time, c.rank, c.eigenvalue_ratio)).collect();
-        answer.set_item("collapses", collapses)?;
-        answer.set_item("stop", words(&path.stop))?;
-        answer.set_item(
-            "blow_up_time",
-            match path.stop {
-                FlowStop::BlowUp { time, .. } => Some(time),
-                _ => None,
-            },
-        )?;
-        answer.set_item("finished", matches!(path.stop, FlowStop::ReachedTime { .. }))?;
-        answer.set_item("steps", path.steps)?;
-        Ok(answer)
+        let (mean, covariance) = moments(&path.laws, self.layer.dimension())?;
+        Ok(dictionary!(py,
+            time: Array::from(path.times),
+            mean: mean,
+            covariance: covariance,
+            collapses: path.collapses.iter().map(|c| (c.time, c.rank, c.eigenvalue_ratio)).collect::<Vec<_>>(),
+            // Remedies in the words of Python.
+            stop: path.sentence.replace("AtCollapse::Continue", "at_collapse=\"continue\""),
+            blow_up_time: (path.ending == Ending::BlownUp).then_some(path.ending_time),
+            finished: path.ending == Ending::Completed,
+            steps: path.steps))
+    }
+
+    fn __repr__(&self) -> PyResult<String> {
+        Ok(format!("Layer({}, dimension={})", self.kind()?, self.layer.dimension()))
+    }
+
+    fn __getnewargs__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let matrices = self.matrices.iter().map(|matrix| Array::from(matrix.as_ref()).into_pyobject(py));
+        let matrices = matrices.map(|array| array.map(Bound::into_any)).collect::<PyResult<Vec<_>>>()?;
+        let kind = self.kind()?.into_pyobject(py)?.into_any();
+        PyTuple::new(py, std::iter::once(kind).chain(matrices).collect::<Vec<_>>())
     }
 }
 
-/// How a flow ended, with remedies in the words of Python.
-fn words(stop: &FlowStop) -> String {
-    stop.to_string().replace("AtCollapse::Continue", "at_collapse=\"continue\"")
-}
-
-fn value_matrix<'py>(value: &Bound<'py, PyAny>) -> PyResult<Reals<'py>> {
-    let value = Reals::read("value", value)?;
-    arrays::check_dimension("value", value.matrix()?.nrows())?;
-    Ok(value)
-}
-
 /// Means (laws, d) and covariances (laws, d, d).
-fn write_laws(
-    py: Python<'_>,
-    answer: &Bound<'_, PyDict>,
-    laws: &[Gaussian],
-    dimension: usize,
-) -> PyResult<()> {
+fn moments(laws: &[Gaussian], dimension: usize) -> PyResult<(Array, Array)> {
     let mut means = room_for("the means", &[laws.len(), dimension])?;
     let mut covariances = room_for("the covariances", &[laws.len(), dimension, dimension])?;
     for law in laws {
         means.extend_from_slice(law.mean_vector());
         arrays::append_rows(law.covariance_matrix(), &mut covariances);
     }
-    answer.set_item("mean", arrays::array(py, means, &[laws.len(), dimension])?)?;
-    answer.set_item("covariance", arrays::array(py, covariances, &[laws.len(), dimension, dimension])?)
+    let shape = [laws.len(), dimension, dimension];
+    Ok((Array::new(means, &shape[..2]), Array::new(covariances, shape)))
 }
 
 /// Layers between two looks for signals.
@@ -209,9 +175,9 @@ const LAYERS_PER_LOOK: usize = 16;
 
 /// The law before the first layer and after each of them: means and covariances.
 #[pyfunction]
-pub(crate) fn depth<'py>(
+fn depth<'py>(
     py: Python<'py>,
-    start: &Bound<'py, PyAny>,
+    start: &Any<'py>,
     layers: Vec<PyRef<'py, PyLayer>>,
     step_size: f64,
 ) -> PyResult<Bound<'py, PyDict>> {
@@ -222,16 +188,13 @@ pub(crate) fn depth<'py>(
     for some in layers.chunks(LAYERS_PER_LOOK) {
         let some: Vec<Layer> = some.iter().map(|layer| layer.layer.clone()).collect();
         if let Some(tokens) = laws.pop() {
-            laws.extend(
-                threads::detached(py, || esscher_core::layers::depth(&tokens, &some, step_size))
-                    .or_raise()?,
-            );
+            let work = || esscher_core::layers::depth(&tokens, &some, step_size);
+            laws.extend(threads::detached(py, work).or_raise()?);
         }
         py.check_signals()?;
     }
-    let answer = PyDict::new(py);
-    write_laws(py, &answer, &laws, dimension)?;
-    Ok(answer)
+    let (mean, covariance) = moments(&laws, dimension)?;
+    Ok(dictionary!(py, mean: mean, covariance: covariance))
 }
 
 /// The covariance of the softmax flow with V = I in closed form: S(t)⁻¹ = S(0)⁻¹ − t(U + Uᵀ).
@@ -247,42 +210,34 @@ pub(crate) struct PyExactFlow {
     exact: ExactFlow,
 }
 
+getters! { PyExactFlow, own:
+    /// 1/λ_max, or None if no direction grows.
+    blow_up_time: Option<f64> = own.exact.blow_up_time();
+    /// The rank of lim S(t) as t → ∞; None if the flow blows up first.
+    limit_rank: Option<usize> = own.exact.limit_rank();
+}
+
 #[pymethods]
 impl PyExactFlow {
-    /// 1/λ_max, or None if no direction grows.
-    #[getter]
-    fn blow_up_time(&self) -> Option<f64> {
-        self.exact.blow_up_time()
-    }
-
-    /// The rank of lim S(t) as t → ∞; None if the flow blows up first.
-    #[getter]
-    fn limit_rank(&self) -> Option<usize> {
-        self.exact.limit_rank()
-    }
-
     /// S(t), for t before the blow-up; t may be negative.
-    fn covariance<'py>(&self, py: Python<'py>, time: f64) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
-        arrays::matrix(py, self.exact.covariance(time).or_raise()?.as_ref())
+    fn covariance(&self, time: f64) -> PyResult<Array> {
+        Ok(self.exact.covariance(time).or_raise()?.into())
     }
 
     fn __repr__(&self) -> String {
-        match self.blow_up_time() {
+        match self.exact.blow_up_time() {
             Some(time) => format!("ExactFlow(blow_up_time={time})"),
-            None => format!("ExactFlow(limit_rank={})", self.limit_rank().unwrap_or(0)),
+            None => format!("ExactFlow(limit_rank={})", self.exact.limit_rank().unwrap_or(0)),
         }
     }
 }
 
 /// The exact covariance flow of softmax attention with V = I and score matrix U from N(m, S(0)).
 #[pyfunction]
-pub(crate) fn exact_softmax_flow(
-    py: Python<'_>,
-    score: &Bound<'_, PyAny>,
-    start: &Bound<'_, PyAny>,
-) -> PyResult<PyExactFlow> {
-    let (score, start) = (arrays::owned_matrix("score", score)?, gaussian_from("start", start)?);
-    let exact = threads::detached(py, || esscher_core::layers::exact_softmax_flow(score.as_ref(), &start))
-        .or_raise()?;
+fn exact_softmax_flow(py: Python<'_>, score: &Any<'_>, start: &Any<'_>) -> PyResult<PyExactFlow> {
+    let (score, start) = (Reals::read("score", score)?, gaussian_from("start", start)?);
+    let score = score.matrix()?;
+    let exact =
+        threads::detached(py, || esscher_core::layers::exact_softmax_flow(score, &start)).or_raise()?;
     Ok(PyExactFlow { exact })
 }

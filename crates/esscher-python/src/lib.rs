@@ -1,10 +1,9 @@
 //! The Python door: `esscher._native`, which the package in `python/esscher` wraps. It translates and nothing more.
 //!
-//! `arrays` is how numbers come in and go out, `failure` how errors become exceptions, `watch` how long calls show
-//! progress and stop on Ctrl-C, `threads` how they share the machine; the other files are the subjects.
+//! `asked` is how the arguments of a call come in, `arrays` how numbers do and go out, `failure` how errors become
+//! exceptions, `watch` how long calls show progress and stop on Ctrl-C, `threads` how they share the machine; the other
+//! files are the subjects, and each says with `export!` what it gives to Python.
 
-// Extractors hand their errors to `?`, and Python's calling convention asks for many arguments.
-#![allow(clippy::too_many_arguments)]
 // PyO3's macros generate public items.
 #![allow(
     unreachable_pub,
@@ -12,7 +11,12 @@
     reason = "the public face is Python's; python/esscher/_native.pyi describes it"
 )]
 
+#[macro_use]
+mod export;
+
 mod arrays;
+mod ask;
+mod asked;
 #[cfg(feature = "audit")]
 mod audit;
 mod failure;
@@ -32,61 +36,23 @@ mod weights;
 #[cfg(feature = "zoo")]
 mod zoo;
 
+/// What the subjects have in common.
+#[allow(unused_imports, reason = "a build without features has fewer subjects")]
+mod prelude {
+    pub(crate) use crate::arrays::{self, Any, Array, Reals};
+    pub(crate) use crate::asked::Asked;
+    pub(crate) use crate::failure::{Exceptions, OrRaise, choice, room_for};
+    pub(crate) use crate::{numbers, threads};
+    pub(crate) use pyo3::exceptions::{PyMemoryError, PyRuntimeError, PyTypeError, PyValueError};
+    pub(crate) use pyo3::prelude::*;
+    pub(crate) use pyo3::types::{PyDict, PyTuple, PyType};
+}
+
 use pyo3::prelude::*;
 
 /// The native half of the package `esscher`.
 #[pymodule]
-mod _native {
-    use pyo3::prelude::*;
-
-    #[pymodule_init]
-    fn init(_module: &Bound<'_, PyModule>) -> PyResult<()> {
-        super::threads::remember_process();
-        Ok(())
-    }
-
-    #[pymodule_export]
-    const VERSION: &str = env!("CARGO_PKG_VERSION");
-
-    #[cfg(feature = "audit")]
-    #[pymodule_export]
-    use super::audit::{
-        PyStreamingCache, audit_calibrate, audit_model, audit_models, audit_replace, audit_state_tokens,
-    };
-    #[pymodule_export]
-    use super::heads::{PyAttention, PyGradient, PyHeads, PyLinearAttention, PySoftmaxAttention};
-    #[pymodule_export]
-    use super::layers::{PyExactFlow, PyLayer, depth, exact_softmax_flow};
-    #[pymodule_export]
-    use super::measures::{
-        PyAffine, PyCube, PyEmpirical, PyGaussian, PyLaplace, PyMeasure, PyMixture, PyProduct, PyRademacher,
-        PySphere,
-    };
-    #[pymodule_export]
-    use super::prompts::{delta_method, finite_prompt, gaussian_gradient_constant};
-    #[pymodule_export]
-    use super::regression::{
-        PyBlock, PyDescentState, PyDrawnCovariates, PyGaussianTask, PyHighDimensional,
-        PyLinearAttentionTraining, PyRegressionHead, PyRegressionLayer, PySpectralTask, PyTask,
-        authors_experiment, baseline_risks, descend, response, simulate_risk, spiked, toeplitz,
-    };
-    #[pymodule_export]
-    use super::runs::{
-        catalogue, compute_unit, example, instruction_sets, merge_shards, plan, read_run, reproduce, run,
-        write_report,
-    };
-    #[pymodule_export]
-    use super::scales::{
-        critical_score_deviation, output_bound, rate_exponent, regime, score_gradient_bound,
-        trajectory_bound, typical_error_exponent, value_gradient_bound,
-    };
-    #[pymodule_export]
-    use super::studies::{concentration, horizon, local_slopes, rate_fit};
-    #[pymodule_export]
-    use super::user_law::PyCustom;
-    #[pymodule_export]
-    use super::weights::{opposite_pair, prompt_lengths, shrinkage, weight_moments};
-    #[cfg(feature = "zoo")]
-    #[pymodule_export]
-    use super::zoo::{PyMechanism, PyPass, PyStream, zoo_array, zoo_catalogue, zoo_simulate};
+fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    threads::remember_process();
+    export::all(module)
 }

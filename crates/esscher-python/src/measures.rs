@@ -1,20 +1,15 @@
 //! Measures: laws of tokens and queries, with NumPy's broadcasting over tilts.
 
-use crate::arrays::{self, Reals};
-use crate::failure::{Exceptions, OrRaise, room_for};
-use crate::numbers;
-use crate::threads;
+use crate::prelude::*;
 use esscher_core::Mat;
 use esscher_core::measure::laws::{LawTolerance, LawViolation, check_laws};
 use esscher_core::measure::{
     Affine, Cube, Empirical, Gaussian, Laplace, Law, Measure, Mixture, Product, Rademacher, Sharpness, Sphere,
 };
 use esscher_core::numerics::{InstructionSet, Stream};
-use numpy::{PyArray1, PyArrayDyn};
-use pyo3::exceptions::{PyTypeError, PyValueError};
-use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple, PyType};
 use std::time::{Duration, Instant};
+
+export!(class PyMeasure, PyGaussian, PyMixture, PyEmpirical, PyRademacher, PyCube, PySphere, PyLaplace, PyAffine, PyProduct);
 
 /// Measures inside measures: deeper towers would exhaust the stack.
 const DEEPEST: usize = 64;
@@ -57,35 +52,44 @@ impl PyMeasure {
         Ok(PyMeasure { law: std::sync::Arc::new(law), exceptions, depth, recipe: None })
     }
 
+    /// A family, made again by its class with these arguments.
+    fn again<'py, T: pyo3::PyClass<BaseType = PyMeasure>>(
+        self,
+        py: Python<'py>,
+        arguments: impl IntoPyObject<'py, Target = PyTuple, Output = Bound<'py, PyTuple>, Error = PyErr>,
+        family: T,
+    ) -> PyResult<Family<T>> {
+        let recipe = (PyType::new::<T>(py), arguments.into_pyobject(py)?).into_pyobject(py)?;
+        Ok(PyClassInitializer::from(self.made_by(recipe)).add_subclass(family))
+    }
+
     /// With what makes it again.
     pub(crate) fn made_by(mut self, recipe: Bound<'_, PyTuple>) -> Self {
         self.recipe = Some(recipe.unbind());
         self
     }
 
-    /// The answers of `answer` at every tilt, each appended to the numbers of an array of this shape.
-    fn at_tilts<'py>(
+    /// The answers of `answer` at every tilt, each the numbers of an array of this shape.
+    fn at_tilts<'py, N: IntoIterator<Item = f64>>(
         &self,
-        py: Python<'py>,
-        tilts: &Bound<'py, PyAny>,
+        tilts: &Any<'py>,
         each: &[usize],
-        answer: impl Fn(&dyn Measure, &[f64], &mut Vec<f64>) -> esscher_core::Result<()> + Sync,
-    ) -> PyResult<Bound<'py, PyAny>> {
+        answer: impl Fn(&dyn Measure, &[f64]) -> esscher_core::Result<N> + Sync,
+    ) -> PyResult<Any<'py>> {
+        let py = tilts.py();
         let tilts = Reals::read("tilt", tilts)?;
         let (others, size, entries) = tilts.vectors()?;
-        let mut shape = others.to_vec();
         let mut numbers = room_for("the answer", &[others.iter().product(), each.iter().product()])?;
-        if size != self.law.dimension() {
-            let error =
-                esscher_core::Error::Size { what: "the tilt", expected: self.law.dimension(), found: size };
-            return Err(error).or_raise();
+        let expected = self.law.dimension();
+        if size != expected {
+            return Err(esscher_core::Error::Size { what: "the tilt", expected, found: size }).or_raise();
         }
         let mut tilts = entries.chunks_exact(size);
         while tilts.len() > 0 {
             let answered = threads::detached(py, || {
                 let began = Instant::now();
                 for tilt in tilts.by_ref() {
-                    answer(self.law.as_ref(), tilt, &mut numbers)?;
+                    numbers.extend(answer(self.law.as_ref(), tilt)?);
                     if began.elapsed() > BETWEEN_LOOKS {
                         break;
                     }
@@ -95,11 +99,20 @@ impl PyMeasure {
             self.exceptions.or_raise(answered)?;
             py.check_signals()?;
         }
-        shape.extend(each);
-        if shape.is_empty() {
-            return Ok(numbers[0].into_pyobject(py)?.into_any());
+        match [others, each].concat() {
+            shape if shape.is_empty() => Ok(numbers[0].into_pyobject(py)?.into_any()),
+            shape => Ok(Array::new(numbers, shape).into_pyobject(py)?.into_any()),
         }
-        Ok(arrays::array(py, numbers, &shape)?.into_any())
+    }
+
+    /// What the law answers, with the interpreter free meanwhile.
+    fn asked<T: Send>(
+        &self,
+        py: Python<'_>,
+        answer: impl FnOnce(&Law) -> esscher_core::Result<T> + Send,
+    ) -> PyResult<T> {
+        let answer = threads::detached(py, || answer(&self.law));
+        self.exceptions.or_raise(answer)
     }
 }
 
@@ -113,17 +126,14 @@ const DRAWN_BETWEEN_LOOKS: usize = 1 << 20;
 const MOST_DRAWS: u64 = 10_000_000;
 
 /// A measure, from a measure or from the rows of an array, which become an empirical one.
-pub(crate) fn measure_from(what: &'static str, value: &Bound<'_, PyAny>) -> PyResult<(Law, Exceptions)> {
+pub(crate) fn measure_from(what: &'static str, value: &Any<'_>) -> PyResult<(Law, Exceptions)> {
     if let Ok(measure) = value.cast::<PyMeasure>() {
         let measure = measure.get();
         return Ok((measure.law.clone(), measure.exceptions.clone()));
     }
     if value.is_none() || value.is_instance_of::<PyDict>() || value.is_instance_of::<pyo3::types::PyString>()
     {
-        let found = value.get_type().name()?;
-        let message =
-            format!("{what}: expected a measure or an array of tokens, found an object of type {found}");
-        return Err(PyTypeError::new_err(message));
+        return Err(numbers::wrong_type(what, "a measure or an array of tokens", value));
     }
     let rows = Reals::read(what, value)?;
     arrays::check_dimension(what, rows.matrix()?.ncols())?;
@@ -132,96 +142,66 @@ pub(crate) fn measure_from(what: &'static str, value: &Bound<'_, PyAny>) -> PyRe
     Ok((std::sync::Arc::new(law), Exceptions::default()))
 }
 
+getters! { PyMeasure, own:
+    /// The dimension d of a token.
+    dimension: usize = own.law.dimension();
+    /// The family, as messages name it.
+    family: &'static str = own.law.family();
+}
+
 #[pymethods]
 impl PyMeasure {
-    /// The dimension d of a token.
-    #[getter]
-    fn dimension(&self) -> usize {
-        self.law.dimension()
-    }
-
-    /// The family, as messages name it.
-    #[getter]
-    fn family(&self) -> &'static str {
-        self.law.family()
-    }
-
     /// Λ(θ) = log E exp⟨θ, z⟩ at one tilt, or at each of an array of tilts (..., d).
-    fn log_partition<'py>(&self, py: Python<'py>, tilt: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        self.at_tilts(py, tilt, &[], |law, tilt, numbers| {
-            numbers.push(law.log_partition(tilt)?);
-            Ok(())
-        })
+    fn log_partition<'py>(&self, tilt: &Any<'py>) -> PyResult<Any<'py>> {
+        self.at_tilts(tilt, &[], |law, tilt| Ok([law.log_partition(tilt)?]))
     }
 
     /// ∇Λ(θ), the mean of the tilted measure: (..., d) for tilts (..., d).
-    fn tilted_mean<'py>(&self, py: Python<'py>, tilt: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        self.at_tilts(py, tilt, &[self.law.dimension()], |law, tilt, numbers| {
-            numbers.extend(law.tilted_mean(tilt)?);
-            Ok(())
-        })
+    fn tilted_mean<'py>(&self, tilt: &Any<'py>) -> PyResult<Any<'py>> {
+        self.at_tilts(tilt, &[self.law.dimension()], |law, tilt| law.tilted_mean(tilt))
     }
 
     /// ∇²Λ(θ), the covariance of the tilted measure: (..., d, d) for tilts (..., d).
-    fn tilted_covariance<'py>(
-        &self,
-        py: Python<'py>,
-        tilt: &Bound<'py, PyAny>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let dimension = self.law.dimension();
-        self.at_tilts(py, tilt, &[dimension, dimension], |law, tilt, numbers| {
-            arrays::append_rows(law.tilted_covariance(tilt)?.as_ref(), numbers);
-            Ok(())
+    fn tilted_covariance<'py>(&self, tilt: &Any<'py>) -> PyResult<Any<'py>> {
+        self.at_tilts(tilt, &[self.law.dimension(); 2], |law, tilt| {
+            Ok(arrays::rows(law.tilted_covariance(tilt)?.as_ref()))
         })
     }
 
     /// KL(μ_θ ‖ μ): about e^KL tokens are needed to see the tilted measure.
-    fn tilt_divergence<'py>(&self, py: Python<'py>, tilt: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        self.at_tilts(py, tilt, &[], |law, tilt, numbers| {
-            numbers.push(law.tilt_divergence(tilt)?);
-            Ok(())
-        })
+    fn tilt_divergence<'py>(&self, tilt: &Any<'py>) -> PyResult<Any<'py>> {
+        self.at_tilts(tilt, &[], |law, tilt| Ok([law.tilt_divergence(tilt)?]))
     }
 
     /// D₂(μ_θ ‖ μ) = Λ(2θ) − 2Λ(θ): e^D₂ / L is the scale of the mean squared error of L tokens.
-    fn renyi_divergence<'py>(
-        &self,
-        py: Python<'py>,
-        tilt: &Bound<'py, PyAny>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        self.at_tilts(py, tilt, &[], |law, tilt, numbers| {
-            numbers.push(law.renyi_divergence(tilt)?);
-            Ok(())
-        })
+    fn renyi_divergence<'py>(&self, tilt: &Any<'py>) -> PyResult<Any<'py>> {
+        self.at_tilts(tilt, &[], |law, tilt| Ok([law.renyi_divergence(tilt)?]))
     }
 
     /// The mean of the measure.
-    fn mean<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        let mean = threads::detached(py, || self.law.mean());
-        Ok(arrays::vector(py, self.exceptions.or_raise(mean)?))
+    fn mean(&self, py: Python<'_>) -> PyResult<Array> {
+        Ok(self.asked(py, |law| law.mean())?.into())
     }
 
     /// The covariance of the measure.
-    fn covariance<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
-        let covariance = threads::detached(py, || self.law.covariance());
-        arrays::matrix(py, self.exceptions.or_raise(covariance)?.as_ref())
+    fn covariance(&self, py: Python<'_>) -> PyResult<Array> {
+        Ok(self.asked(py, |law| law.covariance())?.into())
     }
 
     /// E zzᵀ, the second-moment matrix that linear attention uses.
-    fn second_moment<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
-        let moment = threads::detached(py, || self.law.second_moment());
-        arrays::matrix(py, self.exceptions.or_raise(moment)?.as_ref())
+    fn second_moment(&self, py: Python<'_>) -> PyResult<Array> {
+        Ok(self.asked(py, |law| law.second_moment())?.into())
     }
 
     /// Draws independent tokens, a (count, d) array: the same seed, the same tokens.
     #[pyo3(signature = (count, *, seed = None, tilt = None), text_signature = "($self, count, *, seed=0, tilt=None)")]
-    fn sample<'py>(
+    fn sample(
         &self,
-        py: Python<'py>,
-        count: &Bound<'py, PyAny>,
-        seed: Option<&Bound<'py, PyAny>>,
-        tilt: Option<&Bound<'py, PyAny>>,
-    ) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
+        py: Python<'_>,
+        count: &Any<'_>,
+        seed: Option<&Any<'_>>,
+        tilt: Option<&Any<'_>>,
+    ) -> PyResult<Array> {
         let count = numbers::whole("count", count, 0..=u64::MAX)? as usize;
         let dimension = self.law.dimension();
         let tilt = match tilt {
@@ -233,20 +213,18 @@ impl PyMeasure {
         let mut stream = Stream::new(seed.map_or(Ok(0), numbers::seed)?, 0, 0)
             .with_instruction_set(InstructionSet::best());
         for piece in tokens.chunks_mut((DRAWN_BETWEEN_LOOKS / dimension).max(1) * dimension) {
-            let drawn = threads::detached(py, || self.law.sample_tilted(&tilt, &mut stream, piece));
-            self.exceptions.or_raise(drawn)?;
+            self.asked(py, |law| law.sample_tilted(&tilt, &mut stream, piece))?;
             py.check_signals()?;
         }
-        arrays::array(py, tokens, &[count, dimension])
+        Ok(Array::new(tokens, [count, dimension]))
     }
 
     /// The tilted measure μ_θ itself.
-    fn tilted(slf: &Bound<'_, Self>, tilt: &Bound<'_, PyAny>) -> PyResult<PyMeasure> {
+    fn tilted(slf: &Bound<'_, Self>, tilt: &Any<'_>) -> PyResult<PyMeasure> {
         let (py, own) = (slf.py(), slf.get());
         let theta = arrays::owned_vector("tilt", tilt)?;
-        let law = threads::detached(py, || own.law.tilted(&theta));
-        let law = own.exceptions.or_raise(law)?;
-        let tilt = arrays::vector(py, theta);
+        let law = own.asked(py, |law| law.tilted(&theta))?;
+        let tilt = Array::from(theta);
         let recipe = (py.import("operator")?.call_method1("methodcaller", ("tilted", tilt))?, (slf,));
         // Tilts of tilts add up: no tower grows.
         let measure = PyMeasure { law, exceptions: own.exceptions.clone(), depth: own.depth, recipe: None };
@@ -254,34 +232,26 @@ impl PyMeasure {
     }
 
     /// The Gaussian whose log-partition agrees with Λ to second order at a tilt.
-    fn gaussian_limit(&self, py: Python<'_>, tilt: &Bound<'_, PyAny>) -> PyResult<Py<PyGaussian>> {
+    fn gaussian_limit(&self, py: Python<'_>, tilt: &Any<'_>) -> PyResult<Py<PyGaussian>> {
         let tilt = arrays::owned_vector("tilt", tilt)?;
-        let limit = threads::detached(py, || self.law.gaussian_limit(&tilt));
-        PyGaussian::wrap(py, &self.exceptions.or_raise(limit)?)
+        PyGaussian::wrap(py, &self.asked(py, |law| law.gaussian_limit(&tilt))?)
     }
 
     /// The measure as a finite mixture of Gaussians and atoms, where it is one: (weights, means, covariances).
-    #[allow(clippy::type_complexity)]
-    fn gaussian_mixture<'py>(
-        &self,
-        py: Python<'py>,
-    ) -> PyResult<Option<(Bound<'py, PyArray1<f64>>, Bound<'py, PyArrayDyn<f64>>, Bound<'py, PyArrayDyn<f64>>)>>
-    {
+    fn gaussian_mixture(&self) -> PyResult<Option<(Array, Array, Array)>> {
         let Some(components) = self.law.as_gaussian_mixture() else {
             return Ok(None);
         };
         let (count, d) = (components.len(), self.law.dimension());
         let mut covariances = room_for("the covariances of the components", &[count, d, d])?;
-        let weights = components.iter().map(|component| component.weight()).collect();
-        let means =
-            components.iter().flat_map(|component| component.gaussian.mean_vector().to_vec()).collect();
         for component in &components {
             arrays::append_rows(component.gaussian.covariance_matrix(), &mut covariances);
         }
+        let means = components.iter().flat_map(|component| component.gaussian.mean_vector().to_vec());
         Ok(Some((
-            arrays::vector(py, weights),
-            arrays::array(py, means, &[count, d])?,
-            arrays::array(py, covariances, &[count, d, d])?,
+            components.iter().map(|component| component.weight()).collect(),
+            Array::new(means.collect(), [count, d]),
+            Array::new(covariances, [count, d, d]),
         )))
     }
 
@@ -302,10 +272,10 @@ impl PyMeasure {
     fn check_laws(
         &self,
         py: Python<'_>,
-        tilts: &Bound<'_, PyAny>,
+        tilts: &Any<'_>,
         identity: f64,
         derivative: f64,
-        draws: Option<&Bound<'_, PyAny>>,
+        draws: Option<&Any<'_>>,
     ) -> PyResult<()> {
         let draws =
             draws.map_or(Ok(20_000), |draws| numbers::whole("draws", draws, 0..=MOST_DRAWS))? as usize;
@@ -337,14 +307,6 @@ impl PyMeasure {
     }
 }
 
-/// The class and the arguments that make a measure again.
-fn recipe<'py, T: pyo3::PyTypeInfo>(
-    py: Python<'py>,
-    arguments: impl IntoPyObject<'py, Target = PyTuple, Output = Bound<'py, PyTuple>, Error = PyErr>,
-) -> PyResult<Bound<'py, PyTuple>> {
-    (PyType::new::<T>(py), arguments.into_pyobject(py)?).into_pyobject(py)
-}
-
 /// The Gaussian law N(m, G), whose infinite prompt makes softmax attention linear: ∇Λ(θ) = m + Gθ.
 ///
 /// >>> import esscher as es
@@ -356,11 +318,8 @@ pub(crate) struct PyGaussian;
 
 impl PyGaussian {
     fn initialiser(py: Python<'_>, gaussian: &Gaussian) -> PyResult<Family<Self>> {
-        let mean = arrays::vector(py, gaussian.mean_vector().to_vec());
-        let covariance = arrays::matrix(py, gaussian.covariance_matrix())?;
-        let recipe = recipe::<PyGaussian>(py, (mean, covariance))?;
-        Ok(PyClassInitializer::from(PyMeasure::simple(gaussian.clone()).made_by(recipe))
-            .add_subclass(PyGaussian))
+        let arguments = (Array::from(gaussian.mean_vector()), Array::from(gaussian.covariance_matrix()));
+        PyMeasure::simple(gaussian.clone()).again(py, arguments, PyGaussian)
     }
 
     pub(crate) fn wrap(py: Python<'_>, gaussian: &Gaussian) -> PyResult<Py<PyGaussian>> {
@@ -369,7 +328,7 @@ impl PyGaussian {
 }
 
 /// A Gaussian, from a `Gaussian` or another measure that is one.
-pub(crate) fn gaussian_from(what: &str, value: &Bound<'_, PyAny>) -> PyResult<Gaussian> {
+pub(crate) fn gaussian_from(what: &str, value: &Any<'_>) -> PyResult<Gaussian> {
     let components =
         value.cast::<PyMeasure>().ok().and_then(|measure| measure.get().law.as_gaussian_mixture());
     match components.map(<[_; 1]>::try_from) {
@@ -384,7 +343,7 @@ pub(crate) fn gaussian_from(what: &str, value: &Bound<'_, PyAny>) -> PyResult<Ga
 #[pymethods]
 impl PyGaussian {
     #[new]
-    fn new(py: Python<'_>, mean: &Bound<'_, PyAny>, covariance: &Bound<'_, PyAny>) -> PyResult<Family<Self>> {
+    fn new(py: Python<'_>, mean: &Any<'_>, covariance: &Any<'_>) -> PyResult<Family<Self>> {
         let mean = arrays::owned_vector("mean", mean)?;
         let covariance = arrays::owned_matrix("covariance", covariance)?;
         arrays::check_dimension("mean", mean.len())?;
@@ -394,14 +353,14 @@ impl PyGaussian {
 
     /// N(0, I) in this dimension.
     #[staticmethod]
-    fn standard(py: Python<'_>, dimension: &Bound<'_, PyAny>) -> PyResult<Py<Self>> {
+    fn standard(py: Python<'_>, dimension: &Any<'_>) -> PyResult<Py<Self>> {
         let dimension = arrays::dimension(dimension)?;
         PyGaussian::wrap(py, &threads::detached(py, || Gaussian::standard(dimension)).or_raise()?)
     }
 
     /// N(0, G).
     #[staticmethod]
-    fn centred(py: Python<'_>, covariance: &Bound<'_, PyAny>) -> PyResult<Py<Self>> {
+    fn centred(py: Python<'_>, covariance: &Any<'_>) -> PyResult<Py<Self>> {
         let covariance = arrays::owned_matrix("covariance", covariance)?;
         arrays::check_dimension("covariance", covariance.nrows())?;
         PyGaussian::wrap(py, &threads::detached(py, || Gaussian::centred(covariance.as_ref())).or_raise()?)
@@ -423,11 +382,7 @@ pub(crate) struct PyMixture {
 impl PyMixture {
     #[new]
     #[pyo3(signature = (components, weights = None))]
-    fn new(
-        py: Python<'_>,
-        components: &Bound<'_, PyAny>,
-        weights: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Family<Self>> {
+    fn new(py: Python<'_>, components: &Any<'_>, weights: Option<&Any<'_>>) -> PyResult<Family<Self>> {
         let components = measures("components", components)?;
         let given = match weights {
             Some(weights) => arrays::owned_vector("weights", weights)?,
@@ -442,28 +397,21 @@ impl PyMixture {
         let mixture = Mixture::new(weighted).or_raise()?;
         let weights = mixture.weights();
         let measure = PyMeasure::composed(mixture, &components)?;
-        let recipe = recipe::<PyMixture>(py, (parts(py, components)?, arrays::vector(py, given)))?;
-        Ok(PyClassInitializer::from(measure.made_by(recipe)).add_subclass(PyMixture { weights }))
-    }
-
-    /// The normalised weights.
-    #[getter]
-    fn weights<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
-        arrays::vector(py, self.weights.clone())
+        measure.again(py, (PyTuple::new(py, components)?, Array::from(given)), PyMixture { weights })
     }
 }
 
+getters! { PyMixture, own:
+    /// The normalised weights.
+    weights: Array = own.weights[..].into();
+}
+
 /// A list of measures.
-fn measures<'py>(what: &str, value: &Bound<'py, PyAny>) -> PyResult<Vec<PyRef<'py, PyMeasure>>> {
+fn measures<'py>(what: &str, value: &Any<'py>) -> PyResult<Vec<PyRef<'py, PyMeasure>>> {
     numbers::list(what, value, |measure| match measure.cast::<PyMeasure>() {
         Ok(measure) => Ok(measure.borrow()),
         Err(_) => Err(numbers::wrong_type(what, "measures", measure)),
     })
-}
-
-/// The measures that a measure is made of, as a tuple.
-fn parts<'py>(py: Python<'py>, measures: Vec<PyRef<'py, PyMeasure>>) -> PyResult<Bound<'py, PyTuple>> {
-    PyTuple::new(py, measures)
 }
 
 /// Weighted points: a prompt, or a law known through samples. Tokens are the rows of a (L, d) array.
@@ -484,7 +432,7 @@ pub(crate) struct PyEmpirical {
 impl PyEmpirical {
     #[new]
     #[pyo3(signature = (tokens, weights = None))]
-    fn new(tokens: &Bound<'_, PyAny>, weights: Option<&Bound<'_, PyAny>>) -> PyResult<Family<Self>> {
+    fn new(tokens: &Any<'_>, weights: Option<&Any<'_>>) -> PyResult<Family<Self>> {
         let rows = Reals::read("tokens", tokens)?;
         arrays::check_dimension("tokens", rows.matrix()?.ncols())?;
         let (dimension, entries) = (rows.shape()[1], rows.entries());
@@ -497,15 +445,6 @@ impl PyEmpirical {
         Ok(PyClassInitializer::from(measure).add_subclass(PyEmpirical { empirical, weights }))
     }
 
-    /// The points, a (L, d) array.
-    #[getter]
-    fn tokens<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
-        let d = self.empirical.dimension();
-        let mut tokens = room_for("the tokens", &[self.empirical.len(), d])?;
-        tokens.extend(self.empirical.points().flatten());
-        arrays::array(py, tokens, &[self.empirical.len(), d])
-    }
-
     fn __len__(&self) -> usize {
         self.empirical.len()
     }
@@ -513,9 +452,19 @@ impl PyEmpirical {
     fn __reduce__(slf: &Bound<'_, Self>) -> PyResult<Py<PyTuple>> {
         // Made when asked for: the points are not kept twice.
         let (py, own) = (slf.py(), slf.get());
-        let weights = own.weights.as_ref().map(|weights| arrays::vector(py, weights.clone()));
-        Ok(recipe::<PyEmpirical>(py, (own.tokens(py)?, weights))?.unbind())
+        let arguments = (own.tokens()?, own.weights.as_deref().map(Array::from));
+        Ok((PyType::new::<Self>(py), arguments).into_pyobject(py)?.unbind())
     }
+}
+
+getters! { PyEmpirical, own:
+    /// The points, a (L, d) array.
+    tokens: Array = {
+        let shape = [own.empirical.len(), own.empirical.dimension()];
+        let mut tokens = room_for("the tokens", &shape)?;
+        tokens.extend(own.empirical.points().flatten());
+        Array::new(tokens, shape)
+    };
 }
 
 /// Defines a family given by numbers alone.
@@ -532,13 +481,12 @@ macro_rules! family_of_numbers {
                    text_signature = $signature)]
             fn new(
                 py: Python<'_>,
-                dimension: &Bound<'_, PyAny>,
-                $($argument: Option<&Bound<'_, PyAny>>),*
+                dimension: &Any<'_>,
+                $($argument: Option<&Any<'_>>),*
             ) -> PyResult<Family<Self>> {
                 $(let $argument = $argument.map_or(Ok($default), |value| numbers::real(stringify!($argument), value))?;)*
                 let law = <$law>::new(arrays::dimension(dimension)?, $($argument),*).or_raise()?;
-                let recipe = recipe::<$class>(py, (dimension, $($argument),*))?;
-                Ok(PyClassInitializer::from(PyMeasure::simple(law).made_by(recipe)).add_subclass($class))
+                PyMeasure::simple(law).again(py, (dimension, $($argument),*), $class)
             }
         }
     };
@@ -577,8 +525,8 @@ impl PyAffine {
     fn new(
         py: Python<'_>,
         base: PyRef<'_, PyMeasure>,
-        matrix: &Bound<'_, PyAny>,
-        shift: Option<&Bound<'_, PyAny>>,
+        matrix: &Any<'_>,
+        shift: Option<&Any<'_>>,
     ) -> PyResult<Family<Self>> {
         let d = base.law.dimension();
         let given = Reals::read("matrix", matrix)?;
@@ -596,9 +544,7 @@ impl PyAffine {
         let bases = [base];
         let measure = PyMeasure::composed(law, &bases)?;
         let [base] = bases;
-        let recipe =
-            recipe::<PyAffine>(py, (base, arrays::matrix(py, owned.as_ref())?, arrays::vector(py, shift)))?;
-        Ok(PyClassInitializer::from(measure.made_by(recipe)).add_subclass(PyAffine))
+        measure.again(py, (base, Array::from(owned), Array::from(shift)), PyAffine)
     }
 }
 
@@ -609,13 +555,12 @@ pub(crate) struct PyProduct;
 #[pymethods]
 impl PyProduct {
     #[new]
-    fn new(py: Python<'_>, factors: &Bound<'_, PyAny>) -> PyResult<Family<Self>> {
+    fn new(py: Python<'_>, factors: &Any<'_>) -> PyResult<Family<Self>> {
         let factors = measures("factors", factors)?;
         let total = factors.iter().map(|factor| factor.law.dimension()).sum();
         arrays::check_dimension("factors", total)?;
         let law = Product::new(factors.iter().map(|factor| factor.law.clone()).collect()).or_raise()?;
         let measure = PyMeasure::composed(law, &factors)?;
-        let recipe = recipe::<PyProduct>(py, (parts(py, factors)?,))?;
-        Ok(PyClassInitializer::from(measure.made_by(recipe)).add_subclass(PyProduct))
+        measure.again(py, (PyTuple::new(py, factors)?,), PyProduct)
     }
 }

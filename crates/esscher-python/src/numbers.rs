@@ -1,12 +1,13 @@
 //! Single numbers in: real ones and whole ones, refused with a sentence that names the argument.
 
+use crate::arrays::Any;
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyString};
 use std::ops::RangeInclusive;
 
 /// A real number; whether it makes sense is for the library to say.
-pub(crate) fn real(what: &str, value: &Bound<'_, PyAny>) -> PyResult<f64> {
+pub(crate) fn real(what: &str, value: &Any<'_>) -> PyResult<f64> {
     value.extract().map_err(|error: PyErr| {
         if error.is_instance_of::<PyOverflowError>(value.py()) {
             return PyValueError::new_err(format!("{what}: the number is too large for double precision"));
@@ -16,7 +17,7 @@ pub(crate) fn real(what: &str, value: &Bound<'_, PyAny>) -> PyResult<f64> {
 }
 
 /// Whether a value is a truth, Python's or NumPy's.
-pub(crate) fn is_truth(value: &Bound<'_, PyAny>) -> bool {
+pub(crate) fn is_truth(value: &Any<'_>) -> bool {
     value.is_instance_of::<PyBool>()
         || value.get_type().name().is_ok_and(|name| matches!(name.to_str(), Ok("bool" | "bool_")))
 }
@@ -27,8 +28,8 @@ const LONGEST_LIST: usize = 1_000_000;
 /// The elements of a list or tuple.
 pub(crate) fn list<'py, T>(
     what: &str,
-    value: &Bound<'py, PyAny>,
-    read: impl Fn(&Bound<'py, PyAny>) -> PyResult<T>,
+    value: &Any<'py>,
+    read: impl Fn(&Any<'py>) -> PyResult<T>,
 ) -> PyResult<Vec<T>> {
     if value.is_instance_of::<PyString>() {
         return Err(wrong_type(what, "a list", value));
@@ -42,7 +43,7 @@ pub(crate) fn list<'py, T>(
 }
 
 /// A whole number in a range; `1e6` is one.
-pub(crate) fn whole(what: &str, value: &Bound<'_, PyAny>, range: RangeInclusive<u64>) -> PyResult<u64> {
+pub(crate) fn whole(what: &str, value: &Any<'_>, range: RangeInclusive<u64>) -> PyResult<u64> {
     if is_truth(value) {
         return Err(wrong_type(what, "a whole number", value));
     }
@@ -62,17 +63,17 @@ pub(crate) fn whole(what: &str, value: &Bound<'_, PyAny>, range: RangeInclusive<
 }
 
 /// A whole number of things, from `least` on.
-pub(crate) fn count(what: &str, value: &Bound<'_, PyAny>, least: u32) -> PyResult<u32> {
+pub(crate) fn count(what: &str, value: &Any<'_>, least: u32) -> PyResult<u32> {
     whole(what, value, u64::from(least)..=u64::from(u32::MAX)).map(|count| count as u32)
 }
 
 /// The seed of all randomness of a call.
-pub(crate) fn seed(value: &Bound<'_, PyAny>) -> PyResult<u64> {
+pub(crate) fn seed(value: &Any<'_>) -> PyResult<u64> {
     whole("seed", value, 0..=u64::MAX)
 }
 
 /// A TypeError that names what was found.
-pub(crate) fn wrong_type(what: &str, expected: &str, value: &Bound<'_, PyAny>) -> PyErr {
+pub(crate) fn wrong_type(what: &str, expected: &str, value: &Any<'_>) -> PyErr {
     let found = value.get_type().name().map_or_else(|_| "unknown".to_string(), |name| name.to_string());
     PyTypeError::new_err(format!("{what}: expected {expected}, found an object of type {found}"))
 }

@@ -1,21 +1,25 @@
 //! Runs: planned, computed here or by another engine, merged, read, reported on; the claims; the catalogue.
 
+use crate::arrays::Any;
 use crate::failure::OrRaise;
 use crate::threads;
 use crate::watch::{Watch, watched};
+use esscher_claims::{self as claims, Finding, Scale, verdict_word};
 use esscher_core::numerics::InstructionSet;
-use esscher_experiments::conduct::{self, Finding, verdict_word};
-use esscher_experiments::{Planned, Scale, Settings};
 use esscher_lab::{
     Account, Beginning, Column, Experiment, Origin, Outcome, RunFolder, Session, Share, Table, Unit, Value,
     Watcher, compute_shard,
 };
+use esscher_questions::conduct;
+use esscher_questions::{Asked, Planned, Settings, Sources};
 use numpy::PyArray1;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
+
+export!(fn plan, run, compute_unit, instruction_sets, merge_shards, read_run, write_report, reproduce, catalogue, example);
 
 /// The plan of a specification: its normal form, what it is, the name of its run, and its units as (label, cost).
 #[pyfunction]
@@ -27,13 +31,18 @@ pub(crate) fn plan<'py>(
     seed: Option<u64>,
     instruction_set: Option<&str>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let wanted = Wanted::read(file.as_deref(), text, seed, instruction_set)?;
+    let wanted = asked(file.as_deref(), text, settings(seed, instruction_set)?)?;
+    // A plan fetches nothing.
+    if let Some(download) = wanted.download(&sources()).or_raise()? {
+        return Err(PyRuntimeError::new_err(download.to_string()));
+    }
+    let wanted = Wanted::of(file.as_deref(), wanted)?;
     let planned = &wanted.planned;
     let units: Vec<(String, f64)> = planned.units().into_iter().map(|unit| (unit.label, unit.cost)).collect();
     let plan = PyDict::new(py);
     plan.set_item("specification", planned.specification())?;
     plan.set_item("title", planned.title())?;
-    plan.set_item("kind", planned.kind().name)?;
+    plan.set_item("kind", planned.question().name)?;
     plan.set_item("seed", planned.seed())?;
     plan.set_item("instruction_set", planned.instruction_set())?;
     plan.set_item("name", wanted.name)?;
@@ -47,6 +56,7 @@ pub(crate) fn plan<'py>(
 /// returns an iterator over (where the bytes come from, the bytes that `compute_unit` made), in any order.
 #[pyfunction]
 #[pyo3(signature = (file, text, *, out, name, share, seed, instruction_set, engine, threads, progress))]
+#[allow(clippy::too_many_arguments)]
 pub(crate) fn run(
     py: Python<'_>,
     file: Option<PathBuf>,
@@ -56,9 +66,9 @@ pub(crate) fn run(
     share: Option<&str>,
     seed: Option<u64>,
     instruction_set: Option<&str>,
-    engine: Option<Bound<'_, PyAny>>,
+    engine: Option<Any<'_>>,
     threads: usize,
-    progress: Option<Bound<'_, PyAny>>,
+    progress: Option<Any<'_>>,
 ) -> PyResult<PathBuf> {
     let (share, ending) = match share {
         Some(share) => conduct::share(share).or_raise()?,
@@ -78,7 +88,7 @@ pub(crate) fn run(
     match outcome {
         Outcome::Finished { result, provenance, .. } => threads::detached(py, || {
             threads::on_all(|| {
-                let described = conduct::describe(planned, &result, &provenance)?;
+                let described = claims::describe(planned, &result, &provenance)?;
                 conduct::publish(&folder, &described.document)
             })
             .or_raise()
@@ -100,9 +110,9 @@ fn elsewhere(
     planned: &Planned,
     folder: &RunFolder,
     share: Share,
-    engine: &Bound<'_, PyAny>,
+    engine: &Any<'_>,
     threads: usize,
-    progress: Option<&Bound<'_, PyAny>>,
+    progress: Option<&Any<'_>>,
 ) -> PyResult<Outcome> {
     let origin = origin("Ray");
     let begun =
@@ -123,8 +133,8 @@ fn elsewhere(
 fn keep_all(
     py: Python<'_>,
     session: &Session<'_>,
-    engine: &Bound<'_, PyAny>,
-    progress: Option<&Bound<'_, PyAny>>,
+    engine: &Any<'_>,
+    progress: Option<&Any<'_>>,
 ) -> PyResult<()> {
     let plan = session.plan();
     let mut account = Account::new(&plan);
@@ -138,7 +148,7 @@ fn keep_all(
         return Ok(());
     }
     let answers = engine.call1((pending,))?.try_iter()?;
-    let mut keep = |answer: Bound<'_, PyAny>| -> PyResult<()> {
+    let mut keep = |answer: Any<'_>| -> PyResult<()> {
         let (source, bytes): (PathBuf, Vec<u8>) = answer.extract()?;
         account.finish(threads::detached(py, || session.accept(&source, &bytes)).or_raise()?);
         if let Some(progress) = progress {
@@ -188,21 +198,23 @@ pub(crate) fn instruction_sets() -> Vec<String> {
 #[pyfunction]
 pub(crate) fn merge_shards(py: Python<'_>, folders: Vec<PathBuf>, out: Option<PathBuf>) -> PyResult<PathBuf> {
     let settings = Settings::default();
-    threads::detached(py, || threads::on_all(|| conduct::merge(&folders, out, settings, &origin("Python"))))
-        .or_raise()
+    threads::detached(py, || {
+        threads::on_all(|| claims::merge(&folders, out, settings, &sources(), &origin("Python")))
+    })
+    .or_raise()
 }
 
 /// A finished run: its specification, history and result, and how its claim fared if it measures one.
 #[pyfunction]
 pub(crate) fn read_run<'py>(py: Python<'py>, folder: PathBuf) -> PyResult<Bound<'py, PyDict>> {
-    let read = threads::detached(py, || conduct::read_run(&folder, Settings::default()));
+    let read = threads::detached(py, || claims::read_run(&folder, Settings::default(), &sources()));
     let (planned, finished, described) = read.or_raise()?;
     let provenance = serde_json::to_string(&finished.provenance)
         .map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
     let run = PyDict::new(py);
     run.set_item("specification", finished.specification)?;
     run.set_item("title", planned.title())?;
-    run.set_item("kind", planned.kind().name)?;
+    run.set_item("kind", planned.question().name)?;
     run.set_item("seed", planned.seed())?;
     run.set_item("provenance", provenance)?;
     run.set_item("result", columns(py, &finished.result)?)?;
@@ -213,8 +225,10 @@ pub(crate) fn read_run<'py>(py: Python<'py>, folder: PathBuf) -> PyResult<Bound<
 /// Writes the report of a run again, or the comparison of several; the file.
 #[pyfunction]
 pub(crate) fn write_report(py: Python<'_>, runs: Vec<PathBuf>, out: Option<PathBuf>) -> PyResult<PathBuf> {
-    threads::detached(py, || threads::on_all(|| conduct::report(&runs, out.as_deref(), Settings::default())))
-        .or_raise()
+    threads::detached(py, || {
+        threads::on_all(|| claims::report(&runs, out.as_deref(), Settings::default(), &sources()))
+    })
+    .or_raise()
 }
 
 /// Measures claims of the paper: the report, and what was found of each.
@@ -227,15 +241,15 @@ pub(crate) fn reproduce<'py>(
     out: PathBuf,
     seed: Option<u64>,
     instruction_set: Option<&str>,
-    progress: Option<Bound<'py, PyAny>>,
+    progress: Option<Any<'py>>,
 ) -> PyResult<(Option<PathBuf>, Vec<Bound<'py, PyDict>>)> {
-    let request = conduct::Request {
+    let request = claims::Request {
         scale: if full { Scale::Full } else { Scale::Quick },
         settings: settings(seed, instruction_set)?,
         only,
         out,
     };
-    let count = conduct::chosen_claims(&request.only).or_raise()?.len() as f64;
+    let count = claims::chosen_claims(&request.only).or_raise()?.len() as f64;
     let reproduction = watched(py, progress.as_ref(), |watch| {
         let mut before = 0.0;
         let run = |_: &str, planned: &Planned, folder: &RunFolder| {
@@ -243,7 +257,7 @@ pub(crate) fn reproduce<'py>(
             before += 1.0;
             Ok(esscher_lab::run(planned, folder, Share::WHOLE, &origin("Python"), &watcher)?)
         };
-        conduct::reproduce::<conduct::Error>(&request, run, |_| Ok(()))
+        claims::reproduce::<conduct::Error>(&request, run, |_| Ok(()))
     })?
     .or_raise()?;
     let findings = reproduction.findings.iter().map(|found| finding(py, found)).collect::<PyResult<_>>()?;
@@ -254,7 +268,7 @@ pub(crate) fn reproduce<'py>(
 #[pyfunction]
 #[pyo3(signature = (group))]
 pub(crate) fn catalogue<'py>(py: Python<'py>, group: Option<&str>) -> PyResult<Bound<'py, PyDict>> {
-    let entries = conduct::entries(group).or_raise()?;
+    let entries = claims::entries(group).or_raise()?;
     let columns = PyDict::new(py);
     columns.set_item("group", entries.iter().map(|entry| entry.group.name()).collect::<Vec<_>>())?;
     columns.set_item("name", entries.iter().map(|entry| entry.name).collect::<Vec<_>>())?;
@@ -264,8 +278,8 @@ pub(crate) fn catalogue<'py>(py: Python<'py>, group: Option<&str>) -> PyResult<B
 
 /// A specification to start from, of a kind or a claim.
 #[pyfunction]
-pub(crate) fn example(name: &str) -> PyResult<&'static str> {
-    conduct::example(name).or_raise()
+pub(crate) fn example(name: &str) -> PyResult<String> {
+    claims::example(name).or_raise()
 }
 
 /// An experiment that was asked for, and the name of its run.
@@ -275,27 +289,40 @@ struct Wanted {
 }
 
 impl Wanted {
-    /// Reads a file, or a text that mistakes are reported in as `specification`.
+    /// Reads and plans a file or a text.
     fn read(
         file: Option<&Path>,
         text: Option<&str>,
         seed: Option<u64>,
         instruction_set: Option<&str>,
     ) -> PyResult<Self> {
-        let settings = settings(seed, instruction_set)?;
-        match (file, text) {
-            (Some(file), _) => {
-                let planned = conduct::read_file(file, settings).or_raise()?;
-                Ok(Wanted { planned, name: conduct::name_of_file(file).or_raise()? })
-            }
-            (None, text) => {
-                let planned = Planned::read("specification", text.unwrap_or_default(), settings);
-                let planned = planned.map_err(conduct::Error::from).or_raise()?;
-                let name = conduct::name_of_text(&planned);
-                Ok(Wanted { planned, name })
-            }
+        Self::of(file, asked(file, text, settings(seed, instruction_set)?)?)
+    }
+
+    fn of(file: Option<&Path>, asked: Asked) -> PyResult<Self> {
+        let planned = asked.plan(&sources()).map_err(conduct::Error::from).or_raise()?;
+        let name = match file {
+            Some(file) => conduct::name_of_file(file).or_raise()?,
+            None => conduct::name_of_text(&planned),
+        };
+        Ok(Wanted { planned, name })
+    }
+}
+
+/// Reads a file, or a text that mistakes are reported in as `specification`; no other file is touched.
+fn asked(file: Option<&Path>, text: Option<&str>, settings: Settings) -> PyResult<Asked> {
+    match file {
+        Some(file) => conduct::read_file(file, settings),
+        None => {
+            Asked::read("specification", text.unwrap_or_default(), settings).map_err(conduct::Error::from)
         }
     }
+    .or_raise()
+}
+
+/// The user's models, fetched in silence.
+pub(crate) fn sources() -> Sources {
+    Sources::of_user(|_| {})
 }
 
 pub(crate) fn settings(seed: Option<u64>, instruction_set: Option<&str>) -> PyResult<Settings> {
@@ -368,7 +395,7 @@ fn finding<'py>(py: Python<'py>, found: &Finding) -> PyResult<Bound<'py, PyDict>
 }
 
 /// The columns of a table: arrays of numbers, lists of texts; missing numbers are NaN, missing texts None.
-fn columns<'py>(py: Python<'py>, table: &Table) -> PyResult<Bound<'py, PyDict>> {
+pub(crate) fn columns<'py>(py: Python<'py>, table: &Table) -> PyResult<Bound<'py, PyDict>> {
     let columns = PyDict::new(py);
     for (name, kind) in table.columns() {
         let values: Vec<&Value> = table
@@ -399,7 +426,7 @@ fn columns<'py>(py: Python<'py>, table: &Table) -> PyResult<Bound<'py, PyDict>> 
     Ok(columns)
 }
 
-fn reals<'py>(py: Python<'py>, values: &[&Value]) -> Bound<'py, PyAny> {
+fn reals<'py>(py: Python<'py>, values: &[&Value]) -> Any<'py> {
     let numbers = values.iter().map(|value| match value {
         Value::Real(real) => *real,
         Value::Integer(integer) => *integer as f64,

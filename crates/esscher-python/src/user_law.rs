@@ -1,14 +1,10 @@
 //! A user's own law: Python functions for its log-partition and, if known, its derivatives and a sampler.
 
-use crate::arrays::{self, Reals};
-use crate::failure::{Exceptions, OrRaise};
 use crate::measures::PyMeasure;
-use crate::threads;
+use crate::prelude::*;
 use esscher_core::Mat;
 use esscher_core::measure::{Custom, Sharpness, SubGaussian};
-use pyo3::exceptions::{PyArithmeticError, PyTypeError, PyValueError};
-use pyo3::prelude::*;
-use pyo3::types::PyType;
+use pyo3::exceptions::{PyArithmeticError, PyValueError};
 use std::sync::Arc;
 
 /// A law given by a Python function: its log-partition Λ(θ) = log E exp⟨θ, z⟩, called with a tilt of shape (d,).
@@ -27,6 +23,8 @@ use std::sync::Arc;
 #[pyclass(name = "Custom", module = "esscher", extends = PyMeasure, frozen)]
 pub(crate) struct PyCustom;
 
+export!(class PyCustom);
+
 /// The name of the function that draws tokens.
 const SAMPLER: &str = "sampler";
 
@@ -39,25 +37,19 @@ struct UserFunction {
 }
 
 impl UserFunction {
-    fn new(name: &'static str, function: &Bound<'_, PyAny>, exceptions: &Exceptions) -> PyResult<Self> {
+    fn new(name: &'static str, function: &Any<'_>, exceptions: &Exceptions) -> PyResult<Self> {
         if !function.is_callable() {
-            let found = function.get_type().name()?;
-            return Err(PyTypeError::new_err(format!(
-                "{name}: expected a function, found an object of type {found}"
-            )));
+            return Err(crate::numbers::wrong_type(name, "a function", function));
         }
-        Ok(UserFunction {
-            name,
-            function: Arc::new(function.clone().unbind()),
-            exceptions: exceptions.clone(),
-        })
+        let function = Arc::new(function.clone().unbind());
+        Ok(UserFunction { name, function, exceptions: exceptions.clone() })
     }
 
     /// What the function makes of the arguments, read by `read`; nothing, its exception kept, where it raises.
     fn call<T>(
         &self,
         arguments: impl FnOnce(Python<'_>) -> PyResult<Bound<'_, pyo3::types::PyTuple>>,
-        read: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<T>,
+        read: impl FnOnce(&Any<'_>) -> PyResult<T>,
     ) -> Option<T> {
         Python::attach(|py| {
             let answer = arguments(py)
@@ -75,8 +67,8 @@ impl UserFunction {
         })
     }
 
-    fn at_tilt<T>(&self, tilt: &[f64], read: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<T>) -> Option<T> {
-        self.call(|py| (arrays::vector(py, tilt.to_vec()),).into_pyobject(py), read)
+    fn at_tilt<T>(&self, tilt: &[f64], read: impl FnOnce(&Any<'_>) -> PyResult<T>) -> Option<T> {
+        self.call(|py| (Array::from(tilt),).into_pyobject(py), read)
     }
 
     fn shape_error(&self, expected: &str, found: &[usize]) -> PyErr {
@@ -91,11 +83,11 @@ impl PyCustom {
                         sub_gaussian = None))]
     fn new(
         py: Python<'_>,
-        dimension: &Bound<'_, PyAny>,
-        log_partition: &Bound<'_, PyAny>,
-        tilted_mean: Option<&Bound<'_, PyAny>>,
-        tilted_covariance: Option<&Bound<'_, PyAny>>,
-        sampler: Option<&Bound<'_, PyAny>>,
+        dimension: &Any<'_>,
+        log_partition: &Any<'_>,
+        tilted_mean: Option<&Any<'_>>,
+        tilted_covariance: Option<&Any<'_>>,
+        sampler: Option<&Any<'_>>,
         sub_gaussian: Option<f64>,
     ) -> PyResult<PyClassInitializer<Self>> {
         let d = arrays::dimension(dimension)?;
@@ -120,14 +112,14 @@ impl PyCustom {
         if let Some(mean) = tilted_mean {
             let mean = UserFunction::new("tilted_mean", mean, &exceptions)?;
             custom = custom.with_tilted_mean(move |tilt| {
-                let read = |answer: &Bound<'_, PyAny>| arrays::owned_vector("the tilted mean", answer);
+                let read = |answer: &Any<'_>| arrays::owned_vector("the tilted mean", answer);
                 mean.at_tilt(tilt, read).unwrap_or_else(|| vec![f64::NAN; tilt.len()])
             });
         }
         if let Some(covariance) = tilted_covariance {
             let covariance = UserFunction::new("tilted_covariance", covariance, &exceptions)?;
             custom = custom.with_tilted_covariance(move |tilt| {
-                let read = |answer: &Bound<'_, PyAny>| arrays::owned_matrix("the tilted covariance", answer);
+                let read = |answer: &Any<'_>| arrays::owned_matrix("the tilted covariance", answer);
                 let unknown = || Mat::from_fn(tilt.len(), tilt.len(), |_, _| f64::NAN);
                 covariance.at_tilt(tilt, read).unwrap_or_else(unknown)
             });
@@ -142,7 +134,7 @@ impl PyCustom {
                         let random = py.import("numpy.random")?;
                         let generator =
                             random.call_method1("Generator", (random.call_method1("Philox", (seed,))?,))?;
-                        (arrays::vector(py, tilt.to_vec()), count, generator).into_pyobject(py)
+                        (Array::from(tilt), count, generator).into_pyobject(py)
                     },
                     |answer| {
                         let answer = Reals::read("the sampler's tokens", answer)?;
@@ -164,13 +156,8 @@ impl PyCustom {
             custom = custom.with_sub_gaussian(stated);
         }
         // Pickled with its functions, if Python can pickle them.
-        let arguments =
-            [("tilted_mean", tilted_mean), ("tilted_covariance", tilted_covariance), ("sampler", sampler)];
-        let keywords = pyo3::types::PyDict::new(py);
-        for (name, function) in arguments {
-            keywords.set_item(name, function)?;
-        }
-        keywords.set_item("sub_gaussian", sub_gaussian)?;
+        let keywords = dictionary!(py, tilted_mean: tilted_mean, tilted_covariance: tilted_covariance,
+                                   sampler: sampler, sub_gaussian: sub_gaussian);
         let partial = py.import("functools")?.getattr("partial")?;
         let maker = partial.call((PyType::new::<PyCustom>(py),), Some(&keywords))?;
         let recipe = (maker, (dimension, log_partition)).into_pyobject(py)?;

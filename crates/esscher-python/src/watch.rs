@@ -1,5 +1,6 @@
 //! Long calls: the work is done on other threads while the calling one shows progress and listens for Ctrl-C.
 
+use crate::arrays::Any;
 use crate::threads;
 use esscher_core::Monitor;
 use pyo3::prelude::*;
@@ -44,7 +45,7 @@ impl Monitor for Watch {
 /// `progress`, stops the work; it is raised once the work has ended.
 pub(crate) fn watched<T: Send>(
     py: Python<'_>,
-    progress: Option<&Bound<'_, PyAny>>,
+    progress: Option<&Any<'_>>,
     work: impl FnOnce(&Watch) -> T + Send,
 ) -> PyResult<T> {
     let watch = Watch::default();

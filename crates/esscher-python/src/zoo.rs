@@ -3,10 +3,7 @@
 //! Shapes are Python's business (`python/esscher/zoo.py`): here arrays are rows with the heads side by side, all in the
 //! precision of the first one, and a state is a pair of the tokens seen and an array (heads, numbers).
 
-use crate::arrays;
-use crate::failure::OrRaise;
-use crate::numbers;
-use crate::threads;
+use crate::prelude::*;
 use esscher_core::numerics::Stream as RandomStream;
 use esscher_zoo::batch::{self, Form, Layout, Passed};
 use esscher_zoo::catalogue::{self, Entry, Sizes};
@@ -14,11 +11,11 @@ use esscher_zoo::diagnostics::attention_matrix;
 use esscher_zoo::dynamical_system::{SystemStep, Transition, simulate};
 use esscher_zoo::mechanism::{Definition, Given, In, Meaning, Mechanism, Order, Parameter, Signature, State};
 use esscher_zoo::{Error, Real};
-use numpy::{Element, PyArray1, PyArrayDyn, PyArrayMethods, PyReadonlyArrayDyn, PyUntypedArrayMethods};
-use pyo3::exceptions::{PyMemoryError, PyTypeError, PyValueError};
-use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use numpy::{Element, PyArrayDyn, PyArrayMethods, PyReadonlyArrayDyn, PyUntypedArrayMethods};
 use std::sync::Arc;
+
+export!(class PyMechanism, PyPass, PyStream);
+export!(fn zoo_catalogue, zoo_array, zoo_simulate);
 
 /// A dynamical system of more numbers (two gigabytes) is refused.
 const LARGEST_SYSTEM: usize = 1 << 28;
@@ -27,34 +24,24 @@ const LARGEST_SYSTEM: usize = 1 << 28;
 const MOST_PARAMETERS: usize = 1 << 30;
 
 /// A state as Python has it: the tokens seen, and the numbers of every head.
-type PyState<'py> = (usize, Bound<'py, PyAny>);
+type PyState<'py> = (usize, Any<'py>);
 
 /// The catalogue, an entry per row.
 #[pyfunction]
-pub(crate) fn zoo_catalogue(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
-    catalogue::catalogue()
-        .iter()
-        .map(|entry| {
-            let row = PyDict::new(py);
-            row.set_item("name", entry.name)?;
-            row.set_item("summary", entry.summary)?;
-            row.set_item("year", entry.year)?;
-            row.set_item("paper", entry.paper)?;
-            row.set_item("causal", entry.claims.order == Order::Causal)?;
-            row.set_item("normalised", entry.claims.normalised)?;
-            row.set_item("state", entry.claims.state.formula)?;
-            row.set_item("cost", entry.claims.cost.name())?;
-            row.set_item("fate", entry.claims.fate.name())?;
-            row.set_item("dynamical_system", entry.claims.dynamical_system)?;
-            row.set_item("recalls", entry.claims.recalls)?;
-            Ok(row)
-        })
-        .collect()
+fn zoo_catalogue(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
+    let row = |entry: &Entry| -> PyResult<_> {
+        let claims = &entry.claims;
+        Ok(dictionary!(py, causal: claims.order == Order::Causal, state: claims.state.formula,
+            cost: claims.cost.name(), fate: claims.fate.name(), normalised: claims.normalised,
+            dynamical_system: claims.dynamical_system, recalls: claims.recalls;
+            entry => name, summary, year, paper))
+    };
+    catalogue::catalogue().iter().map(row).collect()
 }
 
 /// Any array of real numbers as a C-contiguous one of float32 or float64: itself where it is one.
 #[pyfunction]
-pub(crate) fn zoo_array<'py>(what: &str, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+fn zoo_array<'py>(what: &str, value: &Any<'py>) -> PyResult<Any<'py>> {
     arrays::in_its_precision(what, value)
 }
 
@@ -67,8 +54,8 @@ impl<T: Real + Element> Precise for T {}
 struct Borrowed<'py, T: Element>(Vec<PyReadonlyArrayDyn<'py, T>>);
 
 impl<'py, T: Element> Borrowed<'py, T> {
-    fn read(arrays: &[Bound<'py, PyAny>]) -> PyResult<Self> {
-        arrays.iter().map(borrow).collect::<PyResult<_>>().map(Borrowed)
+    fn read(arrays: &[Any<'py>]) -> PyResult<Self> {
+        arrays.iter().map(borrow).collect::<PyResult<Vec<_>>>().map(Borrowed)
     }
 
     fn slices(&self) -> PyResult<Vec<&[T]>> {
@@ -76,7 +63,7 @@ impl<'py, T: Element> Borrowed<'py, T> {
     }
 }
 
-fn borrow<'py, T: Element>(array: &Bound<'py, PyAny>) -> PyResult<PyReadonlyArrayDyn<'py, T>> {
+fn borrow<'py, T: Element>(array: &Any<'py>) -> PyResult<PyReadonlyArrayDyn<'py, T>> {
     let Ok(array) = array.cast::<PyArrayDyn<T>>() else {
         return Err(PyTypeError::new_err("arrays of different precisions"));
     };
@@ -87,14 +74,25 @@ fn entries<'a, T: Element>(array: &'a PyReadonlyArrayDyn<'_, T>) -> PyResult<&'a
     array.as_slice().map_err(|error| PyValueError::new_err(error.to_string()))
 }
 
-fn is_single(arrays: &[Bound<'_, PyAny>]) -> bool {
+/// Something of single or of double precision.
+#[derive(Clone)]
+enum Either<S, D> {
+    Single(S),
+    Double(D),
+}
+
+/// Whether the first of the arrays, and so all, are of single precision.
+fn is_single(arrays: &[Any<'_>]) -> bool {
     arrays.first().is_some_and(|array| array.cast::<PyArrayDyn<f32>>().is_ok())
 }
 
-/// Calls a function that is generic in the precision with that of the first array.
-macro_rules! in_precision {
-    ($single:expr, $function:ident($($argument:expr),* $(,)?)) => {
-        if $single { $function::<f32>($($argument),*) } else { $function::<f64>($($argument),*) }
+/// The same expression for either precision.
+macro_rules! either {
+    ($either:expr, $inner:ident => $value:expr) => {
+        match $either {
+            Either::Single($inner) => $value,
+            Either::Double($inner) => $value,
+        }
     };
 }
 
@@ -137,7 +135,7 @@ impl Made {
         what: &str,
         heads: usize,
         seen: usize,
-        numbers: &Bound<'_, PyAny>,
+        numbers: &Any<'_>,
     ) -> PyResult<Vec<State<T>>>
     where
         dyn Mechanism: In<T>,
@@ -166,8 +164,8 @@ impl Made {
     fn raised<T>(
         &self,
         result: esscher_zoo::Result<T>,
-        tokens: &[Bound<'_, PyAny>],
-        parameters: &[Bound<'_, PyAny>],
+        tokens: &[Any<'_>],
+        parameters: &[Any<'_>],
     ) -> PyResult<T> {
         let ports = self.signature.tokens.iter().map(|port| port.name).zip(tokens);
         let named = ports.chain(self.signature.parameters.iter().map(|each| each.name).zip(parameters));
@@ -181,19 +179,9 @@ impl Made {
             Some(array) => array.getattr("shape")?.extract()?,
             None => return result.or_raise(),
         };
-        let (mut rest, mut place) = (index, Vec::new());
-        for size in shape.iter().rev() {
-            place.push((rest % size).to_string());
-            rest /= size;
-        }
-        place.reverse();
-        let expected = if matches!(result, Err(Error::NotAllowed { .. })) {
-            format!("a number {expected}")
-        } else {
-            expected.to_string()
-        };
-        let place = place.join(", ");
-        Err(PyValueError::new_err(format!("{name}[{place}] is {found}: expected {expected}")))
+        let place = arrays::place(&shape, index);
+        let a_number = if matches!(result, Err(Error::NotAllowed { .. })) { "a number " } else { "" };
+        Err(PyValueError::new_err(format!("{name}{place} is {found}: expected {a_number}{expected}")))
     }
 }
 
@@ -207,9 +195,8 @@ fn python_states<'py, T: Precise>(
         .chunks(heads)
         .map(|of_heads| {
             let numbers: Vec<T> = of_heads.iter().flat_map(|state| state.numbers.iter().copied()).collect();
-            let width = numbers.len() / heads;
-            let array = PyArray1::from_vec(py, numbers).reshape([heads, width])?;
-            Ok((of_heads[0].seen, array.into_any()))
+            let shape = [heads, numbers.len() / heads];
+            Ok((of_heads[0].seen, Array::new(numbers, shape).into_pyobject(py)?.into_any()))
         })
         .collect()
 }
@@ -222,10 +209,15 @@ fn layout(lengths: &[usize], longest: Option<usize>, heads: usize) -> PyResult<L
     .or_raise()
 }
 
-/// What the calls over batches have in common.
+/// What the calls over batches have in common: tokens, parameters, heads, lengths of the sequences, rows of each block
+/// where they are padded, and the states to start from.
+type Arguments<'py> =
+    (Vec<Any<'py>>, Vec<Any<'py>>, usize, Vec<usize>, Option<usize>, Option<Vec<PyState<'py>>>);
+
+/// Those, read.
 struct Call<'py> {
-    tokens: Vec<Bound<'py, PyAny>>,
-    parameters: Vec<Bound<'py, PyAny>>,
+    tokens: Vec<Any<'py>>,
+    parameters: Vec<Any<'py>>,
     layout: Layout,
     /// Tokens of the longest sequence, those before it included.
     last: usize,
@@ -233,21 +225,42 @@ struct Call<'py> {
 }
 
 impl<'py> Call<'py> {
-    fn initial_states<T: Precise>(&self, made: &Made) -> PyResult<Option<Vec<State<T>>>>
+    fn read((tokens, parameters, heads, lengths, longest, initial): Arguments<'py>) -> PyResult<Self> {
+        let seen = initial.iter().flatten().map(|(seen, _)| *seen).max().unwrap_or(0);
+        let last = seen.saturating_add(lengths.iter().copied().max().unwrap_or(0));
+        Ok(Call { tokens, parameters, layout: layout(&lengths, longest, heads)?, last, initial })
+    }
+
+    /// Does the work on checked slices: the layout, tokens, parameters and initial states.
+    fn run<T: Precise, R: Send>(
+        &self,
+        py: Python<'py>,
+        made: &Made,
+        work: impl FnOnce(&Layout, &[&[T]], &[&[T]], Option<&[State<T>]>) -> esscher_zoo::Result<R> + Send,
+    ) -> PyResult<R>
     where
         dyn Mechanism: In<T>,
     {
-        made.check_room::<T>(self.layout.sequences().saturating_mul(self.layout.heads()), self.last)?;
-        let Some(states) = &self.initial else { return Ok(None) };
-        let mut all = Vec::new();
-        for (seen, numbers) in states {
-            all.append(&mut made.read_state("initial", self.layout.heads(), *seen, numbers)?);
+        let (tokens, parameters) =
+            (Borrowed::<T>::read(&self.tokens)?, Borrowed::<T>::read(&self.parameters)?);
+        let (tokens, parameters) = (tokens.slices()?, parameters.slices()?);
+        let layout = &self.layout;
+        made.check_room::<T>(layout.sequences().saturating_mul(layout.heads()), self.last)?;
+        let mut initial = self.initial.as_ref().map(|_| Vec::new());
+        for (seen, numbers) in self.initial.iter().flatten() {
+            let states = made.read_state("initial", layout.heads(), *seen, numbers)?;
+            initial.get_or_insert_default().extend(states);
         }
-        Ok(Some(all))
+        let result = threads::detached(py, || {
+            batch::check(&made.signature, layout, &tokens, &parameters)?;
+            work(layout, &tokens, &parameters, initial.as_deref())
+        });
+        made.raised(result, &self.tokens, &self.parameters)
     }
 }
 
-type Answer<'py> = (Bound<'py, PyAny>, Vec<PyState<'py>>);
+/// Outputs and final states.
+type Answer<'py> = (Any<'py>, Vec<PyState<'py>>);
 
 fn evaluate<'py, T: Precise>(
     py: Python<'py>,
@@ -258,48 +271,32 @@ fn evaluate<'py, T: Precise>(
 where
     dyn Mechanism: In<T>,
 {
-    let (tokens, parameters) = (Borrowed::<T>::read(&call.tokens)?, Borrowed::<T>::read(&call.parameters)?);
-    let (tokens, parameters) = (tokens.slices()?, parameters.slices()?);
-    let (initial, layout) = (call.initial_states::<T>(made)?, &call.layout);
-    let result = threads::detached(py, || {
-        batch::check(&made.signature, layout, &tokens, &parameters)?;
-        batch::evaluate(&*made.mechanism, form, layout, &tokens, &parameters, initial.as_deref())
-    });
-    let (outputs, states) = made.raised(result, &call.tokens, &call.parameters)?;
-    Ok((PyArray1::from_vec(py, outputs).into_any(), python_states(py, states, call.layout.heads())?))
+    let (outputs, states) = call.run::<T, _>(py, made, |layout, tokens, parameters, initial| {
+        batch::evaluate(&*made.mechanism, form, layout, tokens, parameters, initial)
+    })?;
+    let outputs = Array::from(outputs).into_pyobject(py)?.into_any();
+    Ok((outputs, python_states(py, states, call.layout.heads())?))
 }
 
-type KeptAnswer<'py, T> = (Bound<'py, PyAny>, Vec<PyState<'py>>, Kept<T>);
-
-fn forward<'py, T: Precise>(py: Python<'py>, made: &Made, call: &Call<'py>) -> PyResult<KeptAnswer<'py, T>>
+fn forward<'py, T: Precise>(
+    py: Python<'py>,
+    made: &Made,
+    call: &Call<'py>,
+) -> PyResult<(Answer<'py>, Passed<T>)>
 where
     dyn Mechanism: In<T>,
 {
-    let borrowed = (Borrowed::<T>::read(&call.tokens)?, Borrowed::<T>::read(&call.parameters)?);
-    let (tokens, parameters) = (borrowed.0.slices()?, borrowed.1.slices()?);
-    let (initial, layout) = (call.initial_states::<T>(made)?, &call.layout);
-    let result = threads::detached(py, || {
-        batch::check(&made.signature, layout, &tokens, &parameters)?;
-        batch::forward(&*made.mechanism, layout, &tokens, &parameters, initial.as_deref())
-    });
-    let mut passed = made.raised(result, &call.tokens, &call.parameters)?;
-    let outputs = PyArray1::from_vec(py, std::mem::take(&mut passed.outputs)).into_any();
+    let mut passed = call.run::<T, _>(py, made, |layout, tokens, parameters, initial| {
+        batch::forward(&*made.mechanism, layout, tokens, parameters, initial)
+    })?;
+    let outputs = Array::from(std::mem::take(&mut passed.outputs)).into_pyobject(py)?.into_any();
     let states = python_states(py, passed.states.clone(), call.layout.heads())?;
-    Ok((outputs, states, Kept(passed)))
+    Ok(((outputs, states), passed))
 }
 
-#[pymethods]
-impl PyMechanism {
-    #[new]
-    fn new(name: &str, key_width: &Bound<'_, PyAny>, value_width: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let width = |what, value| numbers::whole(what, value, 0..=u64::from(u32::MAX));
-        let (key, value) = (width("key_width", key_width)?, width("value_width", value_width)?);
-        Ok(PyMechanism { of: Arc::new(Made::new(name, key as usize, value as usize).or_raise()?) })
-    }
-
+getters! { PyMechanism, own:
     /// Name, width and meaning of every token port.
-    #[getter]
-    fn ports(&self) -> Vec<(&'static str, usize, &'static str)> {
+    ports: Vec<(&'static str, usize, &'static str)> = {
         let meaning = |meaning| match meaning {
             Meaning::Content => "content",
             Meaning::LogDecay => "log decay",
@@ -308,115 +305,79 @@ impl PyMechanism {
             Meaning::Logit => "logit",
             Meaning::Angle => "angle",
         };
-        self.of.signature.tokens.iter().map(|port| (port.name, port.width, meaning(port.meaning))).collect()
-    }
-
+        own.of.signature.tokens.iter().map(|port| (port.name, port.width, meaning(port.meaning))).collect()
+    };
     /// Name, size, whether it is shared by the heads, and whether it is trained, of every parameter.
-    #[getter]
-    fn parameters(&self) -> Vec<(&'static str, usize, bool, bool)> {
-        let parameters = self.of.signature.parameters.iter();
+    parameters: Vec<(&'static str, usize, bool, bool)> = {
+        let parameters = own.of.signature.parameters.iter();
         parameters.map(|each| (each.name, each.size, each.shared, each.trained)).collect()
-    }
+    };
+    output_width: usize = own.of.signature.output;
+    causal: bool = own.of.mechanism.order() == Order::Causal;
+}
 
-    #[getter]
-    fn output_width(&self) -> usize {
-        self.of.signature.output
-    }
-
-    #[getter]
-    fn causal(&self) -> bool {
-        self.of.mechanism.order() == Order::Causal
+#[pymethods]
+impl PyMechanism {
+    #[new]
+    fn new(name: &str, key_width: &Any<'_>, value_width: &Any<'_>) -> PyResult<Self> {
+        let width = |what, value| numbers::whole(what, value, 0..=u64::from(u32::MAX));
+        let (key, value) = (width("key_width", key_width)?, width("value_width", value_width)?);
+        Ok(PyMechanism { of: Arc::new(Made::new(name, key as usize, value as usize).or_raise()?) })
     }
 
     /// The numbers that every parameter starts with, heads one after the other.
-    fn initial_parameters<'py>(
-        &self,
-        py: Python<'py>,
-        seed: &Bound<'py, PyAny>,
-        heads: usize,
-    ) -> PyResult<Vec<Bound<'py, PyArray1<f64>>>> {
+    fn initial_parameters(&self, seed: &Any<'_>, heads: usize) -> PyResult<Vec<Array>> {
         let seed = numbers::seed(seed)?;
+        let parameters = &self.of.signature.parameters;
         let copies = |parameter: &Parameter| if parameter.shared { 1 } else { heads };
-        let numbers = self.of.signature.parameters.iter().map(|one| one.size.checked_mul(copies(one)));
-        let numbers = numbers
-            .collect::<Option<Vec<_>>>()
-            .map(|sizes| sizes.iter().fold(0usize, |a, b| a.saturating_add(*b)));
-        if numbers
-            .is_none_or(|all| Vec::<f64>::new().try_reserve_exact(all).is_err() || all > MOST_PARAMETERS)
-        {
+        let numbers = parameters
+            .iter()
+            .fold(0usize, |sum, one| sum.saturating_add(one.size.saturating_mul(copies(one))));
+        if numbers > MOST_PARAMETERS || Vec::<f64>::new().try_reserve_exact(numbers).is_err() {
             return Err(PyMemoryError::new_err(format!(
                 "parameters of {heads} heads are more than there is memory for: use fewer heads"
             )));
         }
-        let parameters = self.of.signature.parameters.iter().enumerate();
-        Ok(parameters
-            .map(|(index, parameter)| {
-                let copies = copies(parameter);
-                let of_head = |head| parameter.start(&mut RandomStream::new(seed, index as u32, head as u32));
-                arrays::vector(py, (0..copies).flat_map(of_head).collect())
-            })
-            .collect())
+        let start = |(index, parameter): (usize, &Parameter)| {
+            let of_head = |head| parameter.start(&mut RandomStream::new(seed, index as u32, head as u32));
+            (0..copies(parameter)).flat_map(of_head).collect::<Array>()
+        };
+        Ok(parameters.iter().enumerate().map(start).collect())
     }
 
-    /// Outputs and final states by a form: sequences of these lengths, packed or in blocks of `longest` rows.
-    #[pyo3(signature = (form, tokens, parameters, heads, lengths, longest, initial))]
-    fn evaluate<'py>(
-        &self,
-        py: Python<'py>,
-        form: &str,
-        tokens: Vec<Bound<'py, PyAny>>,
-        parameters: Vec<Bound<'py, PyAny>>,
-        heads: usize,
-        lengths: Vec<usize>,
-        longest: Option<usize>,
-        initial: Option<Vec<PyState<'py>>>,
-    ) -> PyResult<Answer<'py>> {
-        let form = crate::failure::choice(
-            "form",
-            form,
-            &[("chunked", Form::Chunked), ("recurrent", Form::Recurrent), ("reference", Form::Reference)],
-        )?;
-        let call = call(tokens, parameters, heads, &lengths, longest, initial)?;
-        in_precision!(is_single(&call.tokens), evaluate(py, &self.of, &call, form))
+    /// Outputs and final states by a form.
+    fn evaluate<'py>(&self, py: Python<'py>, form: &str, call: Arguments<'py>) -> PyResult<Answer<'py>> {
+        let forms =
+            [("chunked", Form::Chunked), ("recurrent", Form::Recurrent), ("reference", Form::Reference)];
+        let (form, call) = (choice("form", form, &forms)?, Call::read(call)?);
+        if is_single(&call.tokens) {
+            evaluate::<f32>(py, &self.of, &call, form)
+        } else {
+            evaluate::<f64>(py, &self.of, &call, form)
+        }
     }
 
     /// The chunked form with what its backward pass needs: outputs, final states, and the pass.
-    #[pyo3(signature = (tokens, parameters, heads, lengths, longest, initial))]
-    fn forward<'py>(
-        &self,
-        py: Python<'py>,
-        tokens: Vec<Bound<'py, PyAny>>,
-        parameters: Vec<Bound<'py, PyAny>>,
-        heads: usize,
-        lengths: Vec<usize>,
-        longest: Option<usize>,
-        initial: Option<Vec<PyState<'py>>>,
-    ) -> PyResult<(Bound<'py, PyAny>, Vec<PyState<'py>>, PyPass)> {
-        let call = call(tokens, parameters, heads, &lengths, longest, initial)?;
-        let (outputs, states, kept) = if is_single(&call.tokens) {
-            let (outputs, states, kept) = forward::<f32>(py, &self.of, &call)?;
-            (outputs, states, KeptPass::Single(kept))
+    fn forward<'py>(&self, py: Python<'py>, call: Arguments<'py>) -> PyResult<(Answer<'py>, PyPass)> {
+        let call = Call::read(call)?;
+        let (answer, passed) = if is_single(&call.tokens) {
+            let (answer, passed) = forward(py, &self.of, &call)?;
+            (answer, Either::Single(passed))
         } else {
-            let (outputs, states, kept) = forward::<f64>(py, &self.of, &call)?;
-            (outputs, states, KeptPass::Double(kept))
+            let (answer, passed) = forward(py, &self.of, &call)?;
+            (answer, Either::Double(passed))
         };
-        let unbind = |arrays: Vec<Bound<'py, PyAny>>| arrays.into_iter().map(Bound::unbind).collect();
-        let pass = PyPass {
-            of: self.of.clone(),
-            layout: call.layout,
-            tokens: unbind(call.tokens),
-            parameters: unbind(call.parameters),
-            kept,
-        };
-        Ok((outputs, states, pass))
+        let unbind = |arrays: Vec<Any<'py>>| arrays.into_iter().map(Bound::unbind).collect();
+        let (tokens, parameters) = (unbind(call.tokens), unbind(call.parameters));
+        Ok((answer, PyPass { of: self.of.clone(), layout: call.layout, tokens, parameters, passed }))
     }
 
     /// The dynamical system of one sequence of one head, in double precision.
     fn dynamical_system<'py>(
         &self,
         py: Python<'py>,
-        tokens: Vec<Bound<'py, PyAny>>,
-        parameters: Vec<Bound<'py, PyAny>>,
+        tokens: Vec<Any<'py>>,
+        parameters: Vec<Any<'py>>,
         length: usize,
     ) -> PyResult<Bound<'py, PyDict>> {
         let made = &*self.of;
@@ -442,7 +403,6 @@ impl PyMechanism {
         // Asked for anew: the one above is bound to this thread.
         let realise = || made.mechanism.dynamical_system().map(|system| system.realise(&given));
         let steps = py.detach(realise).unwrap_or_default();
-        let answer = PyDict::new(py);
         let diagonal = steps.iter().all(|step| matches!(step.transition, Transition::Diagonal(_)));
         let mut transitions = Vec::new();
         for step in &steps {
@@ -458,56 +418,50 @@ impl PyMechanism {
                 }
             }
         }
-        let joined = |part: fn(&SystemStep) -> &[f64], size: usize| -> Vec<f64> {
-            let mut all = Vec::with_capacity(steps.len() * size);
-            for step in &steps {
-                let part = part(step);
-                if part.is_empty() {
-                    all.resize(all.len() + size, 0.0);
-                } else {
-                    all.extend_from_slice(part);
-                }
+        // A matrix that is not there is zero.
+        let joined = |part: fn(&SystemStep) -> &[f64], rows: usize, columns: usize| {
+            let mut all = Vec::with_capacity(length * rows * columns);
+            for (index, step) in steps.iter().enumerate() {
+                all.extend_from_slice(part(step));
+                all.resize((index + 1) * rows * columns, 0.0);
             }
-            all
+            Array::new(all, [length, rows, columns])
         };
         let shape: &[usize] = if diagonal { &[length, states] } else { &[length, states, states] };
-        answer.set_item("transition", arrays::array(py, transitions, shape)?)?;
-        let inputs = joined(|step| &step.input, states * input);
-        answer.set_item("input", arrays::array(py, inputs, &[length, states, input])?)?;
-        let readouts = joined(|step| &step.readout, output * states);
-        answer.set_item("readout", arrays::array(py, readouts, &[length, output, states])?)?;
-        let feedthroughs = joined(|step| &step.feedthrough, output * input);
-        answer.set_item("feedthrough", arrays::array(py, feedthroughs, &[length, output, input])?)?;
-        answer.set_item("input_port", made.signature.tokens[system.input_port()].name)?;
-        Ok(answer)
+        Ok(dictionary!(py,
+            transition: Array::new(transitions, shape),
+            input: joined(|step| &step.input, states, input),
+            readout: joined(|step| &step.readout, output, states),
+            feedthrough: joined(|step| &step.feedthrough, output, input),
+            input_port: made.signature.tokens[system.input_port()].name))
     }
 
     /// What the outputs take of every value in one channel, length × length, in double precision.
-    fn weights<'py>(
+    fn weights(
         &self,
-        py: Python<'py>,
-        tokens: Vec<Bound<'py, PyAny>>,
-        parameters: Vec<Bound<'py, PyAny>>,
+        py: Python<'_>,
+        tokens: Vec<Any<'_>>,
+        parameters: Vec<Any<'_>>,
         length: usize,
         channel: usize,
-    ) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
+    ) -> PyResult<Array> {
         let made = &*self.of;
         let borrowed = (Borrowed::<f64>::read(&tokens)?, Borrowed::<f64>::read(&parameters)?);
         let (numbers, constants) = (borrowed.0.slices()?, borrowed.1.slices()?);
         let given = Given::new(&made.signature, length, &numbers, &constants);
         let given = made.raised(given, &tokens, &parameters)?;
         // Only whether there is room.
-        drop(crate::failure::room_for("the weights", &[length, length])?);
+        drop(room_for("the weights", &[length, length])?);
         let rows = threads::detached(py, || attention_matrix(&*made.mechanism, &given, channel));
-        arrays::array(py, rows.or_raise()?.weights, &[length, length])
+        Ok(Array::new(rows.or_raise()?.weights, [length, length]))
     }
 
     /// The state before the first token and these parameters, ready to read tokens.
-    fn stream(&self, parameters: Vec<Bound<'_, PyAny>>, heads: usize, single: bool) -> PyResult<PyStream> {
+    fn stream(&self, parameters: Vec<Any<'_>>, heads: usize, single: bool) -> PyResult<PyStream> {
         let strands = if single {
-            Strands::Single(strands::<f32>(&self.of, &parameters, heads)?)
+            Either::Single(strands(&self.of, &parameters, heads)?)
         } else {
-            Strands::Double(strands::<f64>(&self.of, &parameters, heads)?)
+            Either::Double(strands(&self.of, &parameters, heads)?)
         };
         Ok(PyStream { of: self.of.clone(), heads, strands })
     }
@@ -523,58 +477,32 @@ fn check_system(numbers: usize, length: usize) -> PyResult<()> {
     )))
 }
 
-fn call<'py>(
-    tokens: Vec<Bound<'py, PyAny>>,
-    parameters: Vec<Bound<'py, PyAny>>,
-    heads: usize,
-    lengths: &[usize],
-    longest: Option<usize>,
-    initial: Option<Vec<PyState<'py>>>,
-) -> PyResult<Call<'py>> {
-    let seen = initial.iter().flatten().map(|(seen, _)| *seen).max().unwrap_or(0);
-    let last = seen.saturating_add(lengths.iter().copied().max().unwrap_or(0));
-    Ok(Call { tokens, parameters, layout: layout(lengths, longest, heads)?, last, initial })
-}
-
 /// Outputs of a dynamical system, given as `dynamical_system` gives it.
 #[pyfunction]
-pub(crate) fn zoo_simulate<'py>(
-    py: Python<'py>,
-    transition: &Bound<'py, PyAny>,
-    input: &Bound<'py, PyAny>,
-    readout: &Bound<'py, PyAny>,
-    feedthrough: &Bound<'py, PyAny>,
-    inputs: &Bound<'py, PyAny>,
-) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
-    let read = |name, array| -> PyResult<(arrays::Reals<'py>, Vec<usize>)> {
-        let array = arrays::Reals::read(name, array)?;
-        let shape = array.shape().to_vec();
-        Ok((array, shape))
-    };
-    let (transition, shape) = read("transition", transition)?;
-    let ((input, of_input), (readout, of_readout)) = (read("input", input)?, read("readout", readout)?);
-    let (feedthrough, of_feedthrough) = read("feedthrough", feedthrough)?;
-    let (inputs, of_inputs) = read("inputs", inputs)?;
-    let (&[length, states, width], &[_, outputs, _]) = (&of_input[..], &of_readout[..]) else {
+fn zoo_simulate(
+    py: Python<'_>,
+    transition: &Any<'_>,
+    input: &Any<'_>,
+    readout: &Any<'_>,
+    feedthrough: &Any<'_>,
+    inputs: &Any<'_>,
+) -> PyResult<Array> {
+    let (transition, input) = (Reals::read("transition", transition)?, Reals::read("input", input)?);
+    let (readout, inputs) = (Reals::read("readout", readout)?, Reals::read("inputs", inputs)?);
+    let feedthrough = Reals::read("feedthrough", feedthrough)?;
+    let (&[length, states, width], &[_, outputs, _]) = (input.shape(), readout.shape()) else {
         return Err(PyValueError::new_err("input and readout: expected three axes"));
     };
-    let dense = shape.len() == 3;
-    let expected = [
-        ("transition", &shape, if dense { vec![length, states, states] } else { vec![length, states] }),
-        ("readout", &of_readout, vec![length, outputs, states]),
-        ("feedthrough", &of_feedthrough, vec![length, outputs, width]),
-        ("inputs", &of_inputs, vec![length, width]),
-    ];
-    for (name, found, expected) in expected {
-        if *found != expected {
-            let (expected, found) = (arrays::shape_text(&expected), arrays::shape_text(found));
-            return Err(PyValueError::new_err(format!("{name}: expected shape {expected}, found {found}")));
-        }
-    }
+    let dense = transition.shape().len() == 3;
+    let of_transition: &[usize] = if dense { &[length, states, states] } else { &[length, states] };
+    transition.expect_shape(of_transition)?;
+    readout.expect_shape(&[length, outputs, states])?;
+    feedthrough.expect_shape(&[length, outputs, width])?;
+    inputs.expect_shape(&[length, width])?;
     if length * states * width * outputs == 0 {
         return Err(PyValueError::new_err("a system without tokens, states, inputs or outputs"));
     }
-    let part = |array: &arrays::Reals<'py>, t: usize| {
+    let part = |array: &Reals<'_>, t: usize| {
         let size = array.entries().len() / length;
         array.entries()[t * size..(t + 1) * size].to_vec()
     };
@@ -582,11 +510,7 @@ pub(crate) fn zoo_simulate<'py>(
         .map(|t| {
             let transition = part(&transition, t);
             SystemStep {
-                transition: if dense {
-                    Transition::Dense(transition)
-                } else {
-                    Transition::Diagonal(transition)
-                },
+                transition: (if dense { Transition::Dense } else { Transition::Diagonal })(transition),
                 input: part(&input, t),
                 readout: part(&readout, t),
                 feedthrough: part(&feedthrough, t),
@@ -594,7 +518,7 @@ pub(crate) fn zoo_simulate<'py>(
         })
         .collect();
     let inputs = inputs.entries();
-    arrays::array(py, py.detach(|| simulate(&steps, states, inputs)), &[length, outputs])
+    Ok(Array::new(py.detach(|| simulate(&steps, states, inputs)), [length, outputs]))
 }
 
 /// A forward pass that was made, for its backward pass.
@@ -604,25 +528,18 @@ pub(crate) struct PyPass {
     layout: Layout,
     tokens: Vec<Py<PyAny>>,
     parameters: Vec<Py<PyAny>>,
-    kept: KeptPass,
-}
-
-struct Kept<T>(Passed<T>);
-
-enum KeptPass {
-    Single(Kept<f32>),
-    Double(Kept<f64>),
+    passed: Either<Passed<f32>, Passed<f64>>,
 }
 
 /// Derivatives in the token ports, in the parameters and in the initial states.
-type PyGradients<'py> = (Vec<Bound<'py, PyAny>>, Vec<Bound<'py, PyAny>>, Vec<PyState<'py>>);
+type PyGradients<'py> = (Vec<Any<'py>>, Vec<Any<'py>>, Vec<PyState<'py>>);
 
 fn backward<'py, T: Precise>(
     py: Python<'py>,
     pass: &PyPass,
-    kept: &Kept<T>,
-    output_slopes: &Bound<'py, PyAny>,
-    state_slopes: Option<Vec<Bound<'py, PyAny>>>,
+    passed: &Passed<T>,
+    output_slopes: &Any<'py>,
+    state_slopes: Option<Vec<Any<'py>>>,
 ) -> PyResult<PyGradients<'py>>
 where
     dyn Mechanism: In<T>,
@@ -636,12 +553,12 @@ where
     let state_slopes = match state_slopes {
         None => None,
         Some(given) => {
-            let finals = kept.0.states.chunks(heads);
+            let finals = passed.states.chunks(heads);
             if given.len() != finals.len() {
                 let (expected, found) = (finals.len(), given.len());
                 return Err(Error::Count { what: "state slopes", expected, found }).or_raise();
             }
-            let mut all = Vec::with_capacity(kept.0.states.len());
+            let mut all = Vec::with_capacity(passed.states.len());
             for (last, numbers) in finals.zip(&given) {
                 let (numbers, width) = (borrow::<T>(numbers)?, last[0].numbers.len());
                 if numbers.shape() != [heads, width] {
@@ -661,15 +578,18 @@ where
     };
     let gradient = threads::detached(py, || {
         let mechanism = &*pass.of.mechanism;
-        let (layout, passed) = (&pass.layout, &kept.0);
+        let layout = &pass.layout;
         batch::backward(mechanism, layout, &tokens, &parameters, passed, slopes, state_slopes.as_deref())
     })
     .or_raise()?;
     let arrays = |parts: Vec<Vec<T>>| {
-        parts.into_iter().map(|part| PyArray1::from_vec(py, part).into_any()).collect::<Vec<_>>()
+        parts
+            .into_iter()
+            .map(|part| Ok(Array::from(part).into_pyobject(py)?.into_any()))
+            .collect::<PyResult<Vec<_>>>()
     };
     let states = python_states(py, gradient.states, heads)?;
-    Ok((arrays(gradient.tokens), arrays(gradient.parameters), states))
+    Ok((arrays(gradient.tokens)?, arrays(gradient.parameters)?, states))
 }
 
 #[pymethods]
@@ -678,22 +598,20 @@ impl PyPass {
     fn backward<'py>(
         &self,
         py: Python<'py>,
-        output_slopes: &Bound<'py, PyAny>,
-        state_slopes: Option<Vec<Bound<'py, PyAny>>>,
+        output_slopes: &Any<'py>,
+        state_slopes: Option<Vec<Any<'py>>>,
     ) -> PyResult<PyGradients<'py>> {
-        match &self.kept {
-            KeptPass::Single(kept) => backward(py, self, kept, output_slopes, state_slopes),
-            KeptPass::Double(kept) => backward(py, self, kept, output_slopes, state_slopes),
-        }
+        either!(&self.passed, passed => backward(py, self, passed, output_slopes, state_slopes))
     }
 }
 
 /// A mechanism that reads tokens one by one or in pieces.
 #[pyclass(name = "ZooStream", module = "esscher._native")]
+#[derive(Clone)]
 pub(crate) struct PyStream {
     of: Arc<Made>,
     heads: usize,
-    strands: Strands,
+    strands: Either<Heads<f32>, Heads<f64>>,
 }
 
 /// The states of all heads and the parameters that they read, all heads of each.
@@ -703,13 +621,7 @@ struct Heads<T> {
     parameters: Vec<Vec<T>>,
 }
 
-#[derive(Clone)]
-enum Strands {
-    Single(Heads<f32>),
-    Double(Heads<f64>),
-}
-
-fn strands<T: Precise>(made: &Made, parameters: &[Bound<'_, PyAny>], heads: usize) -> PyResult<Heads<T>>
+fn strands<T: Precise>(made: &Made, parameters: &[Any<'_>], heads: usize) -> PyResult<Heads<T>>
 where
     dyn Mechanism: In<T>,
 {
@@ -740,7 +652,7 @@ fn act<T: Precise>(
     py: Python<'_>,
     made: &Made,
     heads: &mut Heads<T>,
-    tokens: &[Bound<'_, PyAny>],
+    tokens: &[Any<'_>],
     act: Act,
 ) -> PyResult<Vec<T>>
 where
@@ -789,7 +701,7 @@ fn extend<T: Precise>(
     py: Python<'_>,
     made: &Made,
     heads: &mut Heads<T>,
-    tokens: &[Bound<'_, PyAny>],
+    tokens: &[Any<'_>],
     length: usize,
 ) -> PyResult<Vec<T>>
 where
@@ -812,81 +724,37 @@ where
 #[pymethods]
 impl PyStream {
     /// Absorbs, reads, or both ("step"): one row per head and port.
-    fn act<'py>(
-        &mut self,
-        py: Python<'py>,
-        what: &str,
-        tokens: Vec<Bound<'py, PyAny>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let what = crate::failure::choice(
-            "what",
-            what,
-            &[("step", Act::Step), ("absorb", Act::Absorb), ("read", Act::Read)],
-        )?;
-        Ok(match &mut self.strands {
-            Strands::Single(heads) => {
-                PyArray1::from_vec(py, act(py, &self.of, heads, &tokens, what)?).into_any()
-            }
-            Strands::Double(heads) => {
-                PyArray1::from_vec(py, act(py, &self.of, heads, &tokens, what)?).into_any()
-            }
+    fn act<'py>(&mut self, py: Python<'py>, what: &str, tokens: Vec<Any<'py>>) -> PyResult<Any<'py>> {
+        let acts = [("step", Act::Step), ("absorb", Act::Absorb), ("read", Act::Read)];
+        let what = choice("what", what, &acts)?;
+        either!(&mut self.strands, heads => {
+            Ok(Array::from(act(py, &self.of, heads, &tokens, what)?).into_pyobject(py)?.into_any())
         })
     }
 
     /// Reads a piece of a sequence by the chunked form.
-    fn extend<'py>(
-        &mut self,
-        py: Python<'py>,
-        tokens: Vec<Bound<'py, PyAny>>,
-        length: usize,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        Ok(match &mut self.strands {
-            Strands::Single(heads) => {
-                PyArray1::from_vec(py, extend(py, &self.of, heads, &tokens, length)?).into_any()
-            }
-            Strands::Double(heads) => {
-                PyArray1::from_vec(py, extend(py, &self.of, heads, &tokens, length)?).into_any()
-            }
+    fn extend<'py>(&mut self, py: Python<'py>, tokens: Vec<Any<'py>>, length: usize) -> PyResult<Any<'py>> {
+        either!(&mut self.strands, heads => {
+            Ok(Array::from(extend(py, &self.of, heads, &tokens, length)?).into_pyobject(py)?.into_any())
         })
     }
 
-    #[getter]
-    fn seen(&self) -> usize {
-        match &self.strands {
-            Strands::Single(heads) => heads.states.first().map_or(0, |state| state.seen),
-            Strands::Double(heads) => heads.states.first().map_or(0, |state| state.seen),
-        }
-    }
-
-    #[getter]
-    fn bytes(&self) -> usize {
-        match &self.strands {
-            Strands::Single(heads) => heads.states.iter().map(State::bytes).sum(),
-            Strands::Double(heads) => heads.states.iter().map(State::bytes).sum(),
-        }
-    }
-
     fn state<'py>(&self, py: Python<'py>) -> PyResult<PyState<'py>> {
-        let mut states = match &self.strands {
-            Strands::Single(heads) => python_states(py, heads.states.clone(), self.heads)?,
-            Strands::Double(heads) => python_states(py, heads.states.clone(), self.heads)?,
-        };
+        let mut states = either!(&self.strands, of => python_states(py, of.states.clone(), self.heads)?);
         states.pop().ok_or_else(|| PyValueError::new_err("a stream has at least one head"))
     }
 
-    fn set_state(&mut self, seen: usize, numbers: &Bound<'_, PyAny>) -> PyResult<()> {
-        match &mut self.strands {
-            Strands::Single(heads) => {
-                heads.states = self.of.read_state("state", self.heads, seen, numbers)?
-            }
-            Strands::Double(heads) => {
-                heads.states = self.of.read_state("state", self.heads, seen, numbers)?
-            }
-        }
+    fn set_state(&mut self, seen: usize, numbers: &Any<'_>) -> PyResult<()> {
+        either!(&mut self.strands, of => of.states = self.of.read_state("state", self.heads, seen, numbers)?);
         Ok(())
     }
 
     fn copy(&self) -> Self {
-        PyStream { of: self.of.clone(), heads: self.heads, strands: self.strands.clone() }
+        self.clone()
     }
+}
+
+getters! { PyStream, own:
+    seen: usize = either!(&own.strands, of => of.states.first().map_or(0, |state| state.seen));
+    bytes: usize = either!(&own.strands, of => of.states.iter().map(State::bytes).sum());
 }

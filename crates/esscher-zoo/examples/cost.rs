@@ -4,7 +4,7 @@
 
 use esscher_zoo::agreement::{Drawn, Gates};
 use esscher_zoo::catalogue::{Cost, Entry, Sizes, catalogue, find};
-use esscher_zoo::mechanism::{Given, Gradient, Mechanism, State};
+use esscher_zoo::mechanism::{Given, Gradient, Mechanism, Pass, State};
 use std::time::Instant;
 
 const WIDTH: usize = 64;
@@ -81,7 +81,15 @@ fn forward_and_backward(mechanism: &dyn Mechanism, length: usize) -> f64 {
             let saved = mechanism.forward(given, &mut state, &mut outputs);
             let mut gradient = Gradient::zeros(given);
             let zeros = State { seen: state.seen, numbers: vec![0.0; state.numbers.len()] };
-            mechanism.backward(given, &initial, &outputs, &saved, &slopes, &zeros, &mut gradient);
+            let pass = Pass {
+                given,
+                initial: &initial,
+                outputs: &outputs,
+                saved: &saved.0,
+                output_slopes: &slopes,
+                state_slopes: &zeros,
+            };
+            mechanism.backward(&pass, &mut gradient);
             start.elapsed().as_secs_f64()
         };
         (0..3).map(|_| once()).fold(f64::INFINITY, f64::min)

@@ -6,7 +6,7 @@
 //! mechanism too.
 
 use crate::mechanism::{
-    Definition, Given, Gradient, In, Initial, Meaning, Mechanism, Order, Saved, State, stream,
+    Definition, Given, Gradient, In, Initial, Meaning, Mechanism, Order, Pass, Saved, State, stream,
 };
 use crate::number::{Number, Real};
 use crate::traced::{self, Traced};
@@ -379,8 +379,9 @@ fn chunked<T: Real>(
             probe.outputs[bound[0] * width..bound[1] * width].iter().map(|&c| T::constant(c)).collect();
         drawn.with::<T, _>(bound[0], bound[1], |given| {
             let mut gradient = Gradient::zeros(given);
-            slopes =
-                mechanism.backward(given, initial, outputs, saved, &output_slopes, &slopes, &mut gradient);
+            let (output_slopes, state_slopes) = (&output_slopes, &slopes);
+            let pass = Pass { given, initial, outputs, saved: &saved.0, output_slopes, state_slopes };
+            slopes = mechanism.backward(&pass, &mut gradient);
             for (all, part) in tokens.iter_mut().zip(&gradient.tokens) {
                 all.splice(0..0, part.iter().map(|x| x.value()));
             }

@@ -5,7 +5,9 @@
 //! whose outputs and derivatives are zero. Results do not depend on the number of threads.
 
 use crate::error::{Error, Result};
-use crate::mechanism::{Given, Gradient, In, Saved, Signature, State, check_meaning, check_numbers, stream};
+use crate::mechanism::{
+    Given, Gradient, In, Pass, Saved, Signature, State, check_meaning, check_numbers, stream,
+};
 use crate::number::Real;
 use rayon::prelude::*;
 use std::borrow::Cow;
@@ -288,7 +290,7 @@ pub fn backward<T: Real>(
         .map(|(index, (rows, head))| {
             with_strand(&signature, layout, tokens, parameters, rows, *head, |given| {
                 let Strand { initial, outputs, saved } = &passed.strands[index];
-                let slopes = gather(output_slopes, rows, *head, layout.heads, signature.output);
+                let output_slopes = &gather(output_slopes, rows, *head, layout.heads, signature.output);
                 let zeros;
                 let state_slopes = match state_slopes {
                     Some(states) => &states[index],
@@ -299,8 +301,8 @@ pub fn backward<T: Real>(
                     }
                 };
                 let mut gradient = Gradient::zeros(given);
-                let state =
-                    mechanism.backward(given, initial, outputs, saved, &slopes, state_slopes, &mut gradient);
+                let pass = Pass { given, initial, outputs, saved: &saved.0, output_slopes, state_slopes };
+                let state = mechanism.backward(&pass, &mut gradient);
                 (gradient, state)
             })
         })

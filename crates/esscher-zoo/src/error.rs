@@ -31,9 +31,9 @@ pub enum Error {
     NotFinite {
         /// The port or parameter.
         name: &'static str,
-        /// Where it stands.
+        /// Its place in the array, counted from 0.
         index: usize,
-        /// What it is.
+        /// The number that was given.
         found: f64,
     },
 
@@ -42,9 +42,9 @@ pub enum Error {
     NotAllowed {
         /// The port or parameter.
         name: &'static str,
-        /// Where it stands.
+        /// Its place in the array, counted from 0.
         index: usize,
-        /// What it is.
+        /// The number that was given.
         found: f64,
         /// What is allowed.
         expected: &'static str,

@@ -252,26 +252,35 @@ impl<T: Number> Gradient<T> {
     }
 }
 
+/// The slopes of every token port, in the order of the signature.
+pub(crate) fn ports<T, const N: usize>(slopes: &mut [Vec<T>]) -> &mut [Vec<T>; N] {
+    slopes.try_into().unwrap_or_else(|_| unreachable!("a gradient has the ports of the signature"))
+}
+
+/// A forward pass as its backward pass sees it: what went in, what came out, and how a loss depends on what came out.
+#[derive(Debug, Clone, Copy)]
+pub struct Pass<'a, T> {
+    /// The tokens and parameters.
+    pub given: &'a Given<'a, T>,
+    /// The state before the first token.
+    pub initial: &'a State<T>,
+    /// The outputs, row by row.
+    pub outputs: &'a [T],
+    /// What the forward pass kept.
+    pub saved: &'a [T],
+    /// Derivatives of the loss in the outputs.
+    pub output_slopes: &'a [T],
+    /// Derivatives of the loss in the final state, in the layout of the state.
+    pub state_slopes: &'a State<T>,
+}
+
 /// The fast form: the whole sequence at once, in pieces, from any state.
-#[allow(clippy::too_many_arguments, reason = "a backward pass needs all of the forward pass")]
 pub trait Chunked<T: Real> {
     /// Writes the outputs, moves the state behind the last token, and keeps what `backward` needs.
     fn forward(&self, given: &Given<'_, T>, state: &mut State<T>, outputs: &mut [T]) -> Saved<T>;
 
     /// Adds the derivatives to `gradient` (zeros when it comes from [`Gradient::zeros`]) and returns those in the initial state.
-    ///
-    /// `initial` and `outputs` are the state before and the outputs of the forward pass; `output_slopes` and `state_slopes`
-    /// are the derivatives of the loss in outputs and final state (of the same layout as the state).
-    fn backward(
-        &self,
-        given: &Given<'_, T>,
-        initial: &State<T>,
-        outputs: &[T],
-        saved: &Saved<T>,
-        output_slopes: &[T],
-        state_slopes: &State<T>,
-        gradient: &mut Gradient<T>,
-    ) -> State<T>;
+    fn backward(&self, pass: &Pass<'_, T>, gradient: &mut Gradient<T>) -> State<T>;
 }
 
 /// A mechanism with all of its forms.

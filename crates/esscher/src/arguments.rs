@@ -1,6 +1,7 @@
 //! The command line: one definition from which parsing, help, completions and the manual page are made.
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use crate::question_arguments;
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use std::path::PathBuf;
 
@@ -20,7 +21,7 @@ pub(crate) struct Arguments {
 const EXIT_CODES: &str = "\
 Exit codes:
   0    done
-  1    it could not be done: a file, a full disk, a refusal of the mathematics
+  1    it could not be done: a file, a full disk, a request that the mathematics has no answer to
   2    the request makes no sense: arguments, a specification, an array
   3    done, but a claim does not hold
   130  interrupted; the same command goes on from there";
@@ -89,7 +90,7 @@ pub(crate) enum Command {
     /// The folder OUT/NAME, NAME being that of the file, gets spec.toml, provenance.json, shards/, result.parquet,
     /// figures/ and report.html. Running the same command again goes on where it was.
     Run {
-        /// A specification in TOML (`esscher example KIND` prints one, experiments/ has those of the claims)
+        /// A specification in TOML (`esscher example QUESTION` prints one, experiments/ has those of the claims)
         file: PathBuf,
         /// Only print the normalised specification and the plan of work
         #[arg(long)]
@@ -142,40 +143,18 @@ pub(crate) enum Command {
         #[command(flatten)]
         run: RunArguments,
     },
-    /// The output of a head on a prompt or a law, at given queries
-    ///
-    /// Tokens are a prompt (an array of L rows: FILE.npy, FILE.npz:NAME, FILE.csv) or a law: `gaussian:4` for dimension 4,
-    /// `rademacher:4:0.5` with standard deviation 0.5, or any table as in specifications,
-    /// '{family = "gaussian", dimension = 2, mean = [0, 1]}'.
-    Attend {
-        #[command(flatten)]
-        head: HeadArguments,
-        /// One query as numbers, or an array of queries in a file
-        #[arg(long, value_name = "NUMBERS|FILE", allow_hyphen_values = true)]
-        query: String,
-        /// For a law of tokens: also how far prompts of this many tokens are from the output, root mean square
-        #[arg(long, value_name = "L", allow_hyphen_values = true)]
-        length: Vec<String>,
+    /// Answer a question from a file, TOML or JSON, on the terminal: no run folder
+    Ask {
+        /// A specification (`esscher example QUESTION` prints one)
+        file: PathBuf,
+        /// Replaces the seed of the specification
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(0..=i64::MAX as u64))]
+        seed: Option<u64>,
     },
-    /// The smallest prompt length for a root-mean-square error
-    ///
-    /// Tokens as for `attend`; an array is taken as a sample of the law: its Gaussian (same mean and covariance) is asked.
-    /// The error is that of the output at the query, or averaged over the law of queries.
-    Horizon {
-        #[command(flatten)]
-        head: HeadArguments,
-        /// One query as numbers; or give --queries
-        #[arg(long, value_name = "NUMBERS", allow_hyphen_values = true, conflicts_with = "queries")]
-        query: Option<String>,
-        /// The law of the queries, as for --tokens [default: the law of the tokens]
-        #[arg(long, value_name = "LAW")]
-        queries: Option<String>,
-        /// The root-mean-square error to reach, in the unit of the output
-        #[arg(long, value_name = "ERROR", allow_hyphen_values = true)]
-        tolerance: f64,
-        /// Of what
-        #[arg(long, value_enum, default_value_t = AskedQuantity::Output)]
-        quantity: AskedQuantity,
+    /// Print the JSON Schema of specifications, so that editors complete and check them
+    Schema {
+        /// Only of this question (see `esscher list questions`)
+        question: Option<String>,
     },
     /// Run one share of an experiment, for clusters: `esscher shard FILE.toml 0/3`
     Shard {
@@ -205,16 +184,16 @@ pub(crate) enum Command {
         #[arg(long, value_name = "FILE")]
         out: Option<PathBuf>,
     },
-    /// What there is: measures, mechanisms, experiments, claims, models
+    /// What there is: measures, mechanisms, questions, claims, models
     List {
         /// Only this group
         #[arg(value_enum)]
         group: Option<AskedGroup>,
     },
-    /// Print a specification to start from: of a kind of experiment, or the one that decides a claim
+    /// Print a specification to start from: of a question, or the one that decides a claim
     Example {
-        /// See `esscher list experiments` and `esscher list claims`
-        #[arg(value_name = "KIND|CLAIM")]
+        /// See `esscher list questions` and `esscher list claims`
+        #[arg(value_name = "QUESTION|CLAIM")]
         kind: String,
     },
     /// Print completions for a shell
@@ -229,28 +208,9 @@ pub(crate) enum Command {
     },
 }
 
-/// A head and its tokens.
-#[derive(Debug, Clone, Args)]
-pub(crate) struct HeadArguments {
-    /// A prompt or a law
-    #[arg(long, value_name = "FILE|LAW")]
-    pub(crate) tokens: String,
-    /// U: a number (times the identity), rows like `1,0;0,1`, or an array in a file
-    #[arg(long, value_name = "MATRIX", default_value = "1", allow_hyphen_values = true)]
-    pub(crate) score: String,
-    /// V: likewise; may have fewer rows
-    #[arg(long, value_name = "MATRIX", default_value = "1", allow_hyphen_values = true)]
-    pub(crate) value: String,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub(crate) enum AskedQuantity {
-    /// The output
-    Output,
-    /// The gradient in U
-    ScoreGradient,
-    /// The gradient in V
-    ValueGradient,
+/// The whole definition: quick questions are commands too, with options made from their keys.
+pub(crate) fn definition() -> clap::Command {
+    Arguments::command().subcommands(question_arguments::quick().map(question_arguments::command))
 }
 
 #[cfg(feature = "audit")]
@@ -268,8 +228,9 @@ pub(crate) enum AskedGroup {
     Measures,
     /// Attention mechanisms, with what they claim
     Mechanisms,
-    /// Kinds of experiment
-    Experiments,
+    /// Questions that can be asked
+    #[value(alias = "experiments")]
+    Questions,
     /// Claims of the paper
     Claims,
     /// Checkpoints that can be audited by name

@@ -1,15 +1,12 @@
-//! Arrays from the command line: numbers as they are typed, .npy, .npz and CSV files; and laws by name.
+//! Arrays from the command line: numbers as they are typed, .npy, .npz and CSV files.
 
 use crate::ending::Trouble;
-use esscher_core::Mat;
-use esscher_core::measure::{Empirical, Law};
-use esscher_experiments::reading;
-use esscher_lab::specification;
+use esscher_core::measure::Empirical;
+use esscher_questions::asking;
 use npyz::{DType, NpyFile, NpyHeader, Order};
 use std::fs;
 use std::io::Read;
 use std::path::Path;
-use std::sync::Arc;
 
 /// Rows of numbers, with the name that messages use.
 #[derive(Debug, Clone)]
@@ -50,47 +47,30 @@ impl Array {
         Ok(array)
     }
 
-    /// A square matrix: a single number stands for its multiple of the identity.
-    pub(crate) fn matrix(&self, rows: Option<usize>, columns: usize) -> Result<Mat<f64>, Trouble> {
-        if self.values.len() == 1 && columns != 1 {
-            let scale = self.values[0];
-            return Ok(Mat::from_fn(columns, columns, |i, j| if i == j { scale } else { 0.0 }));
-        }
-        if self.columns != columns || rows.is_some_and(|rows| rows != self.rows) {
-            let expected = rows.map_or("any number of".to_string(), |rows| rows.to_string());
-            return Err(Trouble::request(format!(
-                "{}: expected {expected} x {columns} entries, found {} x {}",
-                self.name, self.rows, self.columns
-            )));
-        }
-        Ok(Mat::from_fn(self.rows, self.columns, |i, j| self.values[i * self.columns + j]))
+    /// Number of rows.
+    pub(crate) fn rows(&self) -> usize {
+        self.rows
     }
 
-    /// The number of columns, or this one for a single number that stands for a multiple of the identity.
-    pub(crate) fn columns_or(&self, dimension: usize) -> usize {
-        if self.values.len() == 1 { dimension } else { self.columns }
+    /// Number of columns.
+    pub(crate) fn columns(&self) -> usize {
+        self.columns
     }
 
-    /// Vectors of this dimension, one per row; a list is one vector, or numbers in dimension one.
-    pub(crate) fn vectors(&self, dimension: usize) -> Result<Vec<Vec<f64>>, Trouble> {
-        if self.columns == dimension || (self.is_list && dimension == 1) {
-            return Ok(self.values.chunks_exact(dimension).map(<[f64]>::to_vec).collect());
-        }
-        Err(Trouble::request(format!(
-            "{}: expected vectors of dimension {dimension}, found {}",
-            self.name, self.columns
-        )))
+    /// Row after row.
+    pub(crate) fn values(&self) -> &[f64] {
+        &self.values
     }
 
     /// A prompt: one token per row; a list is tokens of dimension one.
     pub(crate) fn prompt(&self) -> Result<Empirical, Trouble> {
         let dimension = if self.is_list { 1 } else { self.columns };
-        if dimension > reading::LARGEST_DIMENSION {
+        if dimension > asking::LARGEST_DIMENSION {
             return Err(Trouble::with_hint(
                 format!(
                     "{}: expected tokens of dimension up to {}, found {dimension}",
                     self.name,
-                    reading::LARGEST_DIMENSION
+                    asking::LARGEST_DIMENSION
                 ),
                 "a prompt has one token per row",
             ));
@@ -298,59 +278,4 @@ fn numbers(name: &str, file: NpyFile<&[u8]>) -> Result<Vec<f64>, Trouble> {
         format!("cannot read {name}: entries of type {kind} are not numbers that it takes"),
         hint,
     ))
-}
-
-/// A law: `{...}` as in specifications, or `family:dimension` or `family:dimension:scale`.
-pub(crate) fn law(option: &str, text: &str) -> Result<Law, Trouble> {
-    let table = if text.trim_start().starts_with('{') {
-        text.to_string()
-    } else {
-        let parts: Vec<&str> = text.split(':').collect();
-        match parts.as_slice() {
-            [family, dimension] => format!("{{ family = {family:?}, dimension = {dimension} }}"),
-            [family, dimension, scale] => {
-                format!("{{ family = {family:?}, dimension = {dimension}, scale = {scale} }}")
-            }
-            _ => {
-                return Err(Trouble::with_hint(
-                    format!(
-                        "{option}: `{}` is neither a file nor a law",
-                        text.chars().take(60).collect::<String>()
-                    ),
-                    "give gaussian:4, rademacher:4:0.5, a table {family = \"gaussian\", dimension = 2}, or a file \
-                     .npy, .npz:NAME, .csv",
-                ));
-            }
-        }
-    };
-    let read = specification::read(option, &format!("law = {table}"), |file| reading::law(file, "law"));
-    read.map(|(law, _)| law).map_err(|mistake| Trouble::Request {
-        // The place is that in the text that we made; the key says it better.
-        message: format!("{option}: {}", mistake.message.replace("`law.", "`")),
-        hint: mistake.hint,
-    })
-}
-
-/// Tokens: a prompt in a file, or a law.
-pub(crate) enum Tokens {
-    Prompt(Arc<Empirical>),
-    Law(Law),
-}
-
-impl Tokens {
-    pub(crate) fn read(text: &str) -> Result<Self, Trouble> {
-        let is_file = [".npy", ".npz", ".csv", ".tsv", ".txt"].iter().any(|ending| text.ends_with(ending))
-            || text.contains(".npz:");
-        if is_file {
-            return Ok(Tokens::Prompt(Arc::new(Array::read(text)?.prompt()?)));
-        }
-        Ok(Tokens::Law(law("--tokens", text)?))
-    }
-
-    pub(crate) fn law(&self) -> Law {
-        match self {
-            Tokens::Prompt(prompt) => prompt.clone(),
-            Tokens::Law(law) => law.clone(),
-        }
-    }
 }

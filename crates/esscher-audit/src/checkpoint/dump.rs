@@ -20,7 +20,7 @@ use npyz::npz::NpzArchive;
 use super::safetensors;
 use super::tensors::{Stored, Tensors, shown};
 use crate::Error;
-use crate::head::{LARGEST_DIMENSION, Order};
+use crate::head::LARGEST_DIMENSION;
 use crate::model::{LayerInput, OutputProjection, Shape};
 use crate::weights::Storage;
 
@@ -29,7 +29,7 @@ use crate::weights::Storage;
 pub struct Dump {
     /// The vocabulary is 0, the context that of the text; the width is 0 if no layer says it.
     pub shape: Shape,
-    /// In order.
+    /// What each layer saw, the first layer first.
     pub layers: Vec<DumpLayer>,
 }
 
@@ -130,14 +130,10 @@ impl Dump {
 
     fn assemble(file: &str, mut tensors: Tensors<'_>, order: Option<&str>) -> Result<Self, Error> {
         let damaged = |problem: String| Error::Damaged { what: file.to_string(), problem };
-        let order = match order {
-            Some("causal") => Order::Causal,
-            Some("whole") => Order::Whole,
-            other => {
-                let found = other.map_or("nothing".to_string(), |other| format!("`{}`", shown(other)));
-                return Err(damaged(format!("`order` must be `causal` or `whole`, found {found}")));
-            }
-        };
+        let order = order.and_then(|word| word.parse().ok()).ok_or_else(|| {
+            let found = order.map_or("nothing".to_string(), |word| format!("`{}`", shown(word)));
+            damaged(format!("`order` must be `causal` or `whole`, found {found}"))
+        })?;
         let sizes = |name: &str, tensors: &Tensors<'_>| match *tensors.shape(name)? {
             [tokens, heads, dimension] if tokens > 0 && heads > 0 && dimension > 0 => {
                 Ok([tokens, heads, dimension])
@@ -307,7 +303,7 @@ fn read_array(bytes: &[u8]) -> Result<(String, Vec<usize>, &[u8]), String> {
     let shape = shape.map_err(|error| error.to_string())?;
     let kind = match parsed.dtype() {
         npyz::DType::Plain(kind) => kind.to_string(),
-        _ => return Err("it has records; arrays of numbers are expected".to_string()),
+        _ => return Err("it holds records, expected an array of numbers".to_string()),
     };
     Ok((kind, shape, rest))
 }
@@ -344,10 +340,10 @@ fn array(name: String, kind: &str, shape: Vec<usize>, data: &[u8]) -> Result<Arr
 /// A NumPy text: four bytes per character, padded with zeros.
 fn text(kind: &str, data: &[u8]) -> Result<String, String> {
     if !kind.starts_with("<U") {
-        return Err(format!("it is `{kind}`; a text is expected"));
+        return Err(format!("it is `{kind}`, expected text"));
     }
     let characters =
         data.chunks_exact(4).map(|bytes| u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]));
     let characters = characters.take_while(|character| *character != 0).take(64);
-    characters.map(|character| char::from_u32(character).ok_or("it is no text".to_string())).collect()
+    characters.map(|character| char::from_u32(character).ok_or("it is not text".to_string())).collect()
 }

@@ -258,7 +258,9 @@ fn parse<'a>(file: &'a str, bytes: &'a [u8]) -> Result<(Metadata<'a>, Tensors<'a
         let version = if swapped { "big endian".to_string() } else { format!("version {version}") };
         return Err(Error::Unsupported {
             what: format!("{file}: GGUF {version}"),
-            problem: "versions 2 and 3, little endian, are; convert it with a current llama.cpp".to_string(),
+            problem:
+                "only versions 2 and 3, little endian, are supported; convert it with a current llama.cpp"
+                    .to_string(),
         });
     }
     // A tensor takes at least its name's length, sizes' count, type and offset; a value its key's length, type and a byte.
@@ -310,16 +312,15 @@ fn announcement<'a>(cursor: &mut Cursor<'a>) -> Result<Announced<'a>, Error> {
     let storage = storage(kind).ok_or_else(|| Error::Unsupported {
         what: format!("{}: {named} of type {}", cursor.file, type_name(kind)),
         problem:
-            "F32, F16, BF16, Q8_0 and Q4_1 are; requantise the original with llama-quantize to one of them"
+            "only F32, F16, BF16, Q8_0 and Q4_1 are supported; requantise the original with llama-quantize to one of them"
                 .to_string(),
     })?;
     let offset = cursor.u64(&named)?;
     let (numbers, size) = storage.block();
     // The first size is that of a row.
     if shape.first().is_some_and(|row| row % numbers != 0) {
-        return Err(
-            cursor.damaged(format!("{named}: rows of {shape:?} are no whole number of blocks of {numbers}"))
-        );
+        return Err(cursor
+            .damaged(format!("{named}: rows of {shape:?} are not a whole number of blocks of {numbers}")));
     }
     let total = shape.iter().try_fold(1_u64, |product, size| product.checked_mul(*size as u64));
     let bytes = total.and_then(|total| (total / numbers as u64).checked_mul(size as u64));
@@ -343,7 +344,9 @@ fn place<'a>(
         let damaged =
             |problem: String| Error::Damaged { what: format!("{file}: tensor `{}`", shown(name)), problem };
         if offset % alignment != 0 {
-            return Err(damaged(format!("its offset {offset} is no multiple of the alignment {alignment}")));
+            return Err(damaged(format!(
+                "its offset {offset} is not a multiple of the alignment {alignment}"
+            )));
         }
         if offset < free {
             return Err(damaged(format!("it begins at {offset}, inside another tensor that ends at {free}")));
@@ -417,7 +420,7 @@ fn llama(metadata: &Metadata<'_>, mut tensors: Tensors<'_>) -> Result<LlamaWeigh
     if architecture != "llama" {
         return Err(unsupported(
             format!("architecture `{}`", shown(architecture)),
-            "GGUF files of architecture `llama` are; record queries, keys and values of others as a dump",
+            "only GGUF files of architecture `llama` are supported; record queries, keys and values of others as a dump",
         ));
     }
     if metadata.size("llama.expert_count")?.is_some_and(|experts| experts > 0) {
@@ -439,7 +442,7 @@ fn llama(metadata: &Metadata<'_>, mut tensors: Tensors<'_>) -> Result<LlamaWeigh
     if scaled || tensors.contains("rope_freqs.weight") {
         return Err(unsupported(
             "rotation with scaled frequencies".to_string(),
-            "only one base for all frequencies is; record queries, keys and values as a dump",
+            "only one base for all frequencies is supported; record queries, keys and values as a dump",
         ));
     }
     let layers = metadata.positive("llama.block_count")?;
@@ -462,15 +465,20 @@ fn llama(metadata: &Metadata<'_>, mut tensors: Tensors<'_>) -> Result<LlamaWeigh
         None => return Err(metadata.wrong("llama.attention.head_count", "a divisor of the embedding length")),
     };
     if head_dimension == 0 || head_dimension % 2 != 0 {
-        return Err(
-            metadata.wrong("llama.attention.key_length", "even and positive, for pairs turn together")
-        );
+        return Err(metadata
+            .wrong("llama.attention.key_length", "an even positive number, because numbers turn in pairs"));
     }
     if metadata.size("llama.attention.value_length")?.is_some_and(|length| length != head_dimension) {
-        return Err(unsupported("values of another dimension than keys".to_string(), "equal dimensions are"));
+        return Err(unsupported(
+            "values of another dimension than keys".to_string(),
+            "only equal dimensions are supported",
+        ));
     }
     if metadata.size("llama.rope.dimension_count")?.is_some_and(|count| count != head_dimension) {
-        return Err(unsupported("rotation of a part of each head".to_string(), "whole heads are"));
+        return Err(unsupported(
+            "rotation of a part of each head".to_string(),
+            "only the rotation of whole heads is supported",
+        ));
     }
     if heads % key_value_heads != 0 {
         return Err(metadata.wrong("llama.attention.head_count_kv", "a divisor of the number of heads"));

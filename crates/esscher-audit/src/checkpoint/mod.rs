@@ -40,7 +40,7 @@ pub struct Checkpoint {
     pub format: Format,
     /// SHA-256 of the main file, in hexadecimal.
     pub sha256: String,
-    /// The numbers.
+    /// The weights of its architecture.
     pub weights: Weights,
     /// Text to tokens, if there is a tokeniser.
     pub vocabulary: Option<Vocabulary>,
@@ -49,9 +49,9 @@ pub struct Checkpoint {
 /// What a file is, by its first bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
-    /// llama2.c, single precision.
+    /// The format of llama2.c, in single precision.
     Llama2c,
-    /// GGUF.
+    /// The format of llama.cpp.
     Gguf,
     /// Safetensors: a model, or a dump.
     Safetensors,
@@ -87,7 +87,7 @@ impl Format {
             Err(Error::Unsupported {
                 what: format!("{name}: a file of {} bytes of unknown format", bytes.len()),
                 problem:
-                    "GGUF, safetensors, llama2.c and dumps in .npz are; is the file truncated or compressed?"
+                    "GGUF, safetensors, llama2.c and dumps in .npz are supported; check that the file is whole and not compressed"
                         .to_string(),
             })
         }
@@ -103,9 +103,7 @@ impl Checkpoint {
         let Source { name, weights: bytes, config, tokenizer } = *source;
         let format = Format::recognise(name, bytes)?;
         if format == Format::Npz || (format == Format::Safetensors && dump::is_dump(name, bytes)) {
-            return Err(Error::Request(format!(
-                "{name} is a dump of queries, keys and values, not a model: its heads can be audited, but it cannot be run"
-            )));
+            return Err(Error::NotAModel { file: name.to_string() });
         }
         let (weights, inside) = match format {
             Format::Safetensors | Format::Npz => (safetensors::read(name, bytes, config)?, None),
@@ -196,67 +194,67 @@ pub enum Pairs {
 /// A decoder: RMS norms before attention and before the gated feed-forward layer.
 #[derive(Debug, Clone)]
 pub struct LlamaWeights {
-    /// Query heads.
+    /// Number of query heads of a layer.
     pub heads: usize,
-    /// Key-value heads.
+    /// Number of key-value heads of a layer.
     pub key_value_heads: usize,
-    /// Numbers per head.
+    /// Numbers of a query, a key or a value of one head.
     pub head_dimension: usize,
-    /// Longest prompt.
+    /// The longest prompt that the model takes, in tokens.
     pub context: usize,
-    /// Positions.
+    /// How positions turn queries and keys.
     pub rotation: Rotation,
     /// ε of the norms.
     pub norm_epsilon: f32,
-    /// Vocabulary × width.
+    /// A row for every token: vocabulary × width.
     pub embedding: Matrix,
-    /// In order.
+    /// The layers, the first one first.
     pub layers: Vec<LlamaLayer>,
-    /// Width.
+    /// The gain of the norm after the last layer: width.
     pub final_norm: Vec<f32>,
-    /// Vocabulary × width; the embedding if there is none.
+    /// From states to logits: vocabulary × width; the embedding if there is none.
     pub unembedding: Option<Matrix>,
 }
 
 /// A layer of a decoder.
 #[derive(Debug, Clone)]
 pub struct LlamaLayer {
-    /// Width.
+    /// The gain of the norm before attention: width.
     pub attention_norm: Vec<f32>,
-    /// Heads · head dimension × width.
+    /// Queries of all heads: heads · head dimension × width.
     pub query: Matrix,
-    /// Key-value heads · head dimension × width.
+    /// Keys of all heads: key-value heads · head dimension × width.
     pub key: Matrix,
-    /// Key-value heads · head dimension × width.
+    /// Values of all heads: key-value heads · head dimension × width.
     pub value: Matrix,
-    /// Width × heads · head dimension.
+    /// From the heads' outputs to the stream: width × heads · head dimension.
     pub output: Matrix,
-    /// Width.
+    /// The gain of the norm before the feed-forward layer: width.
     pub feed_forward_norm: Vec<f32>,
-    /// Hidden × width.
+    /// To the gates of the hidden numbers: hidden × width.
     pub gate: Matrix,
-    /// Hidden × width.
+    /// To the hidden numbers: hidden × width.
     pub up: Matrix,
-    /// Width × hidden.
+    /// Back to the stream: width × hidden.
     pub down: Matrix,
 }
 
 /// An encoder: layer norms after attention and after the feed-forward layer, learned positions.
 #[derive(Debug, Clone)]
 pub struct BertWeights {
-    /// Heads.
+    /// Number of heads of a layer.
     pub heads: usize,
     /// ε of the norms.
     pub norm_epsilon: f32,
-    /// Vocabulary × width.
+    /// A row for every token: vocabulary × width.
     pub words: Matrix,
-    /// Longest text × width.
+    /// A row for every position: longest text × width.
     pub positions: Matrix,
-    /// Width: what is added to every word of a first sentence.
+    /// What is added to every word of a first sentence: width.
     pub segment: Vec<f32>,
-    /// Of the sum of the three.
+    /// The norm of the sum of the three.
     pub embedding_norm: LayerNorm,
-    /// In order.
+    /// The layers, the first one first.
     pub layers: Vec<BertLayer>,
 }
 
@@ -271,30 +269,30 @@ pub struct BertLayer {
     pub value: Affine,
     /// From the heads' outputs to the stream.
     pub output: Affine,
-    /// After attention.
+    /// The norm after attention.
     pub attention_norm: LayerNorm,
     /// To the hidden numbers, then the exact GELU.
     pub up: Affine,
-    /// Back.
+    /// From the hidden numbers back to the stream.
     pub down: Affine,
-    /// After the feed-forward layer.
+    /// The norm after the feed-forward layer.
     pub feed_forward_norm: LayerNorm,
 }
 
 /// x -> W x + b.
 #[derive(Debug, Clone)]
 pub struct Affine {
-    /// W.
+    /// The matrix W.
     pub matrix: Matrix,
-    /// b.
+    /// The bias b.
     pub bias: Vec<f32>,
 }
 
 /// x -> gain · (x − mean) / sd + bias.
 #[derive(Debug, Clone)]
 pub struct LayerNorm {
-    /// Per number.
+    /// The factor of each number of a row.
     pub gain: Vec<f32>,
-    /// Per number.
+    /// What is added to each number of a row.
     pub bias: Vec<f32>,
 }

@@ -40,7 +40,8 @@ pub(super) fn tensors<'a>(
             other => {
                 return Err(Error::Unsupported {
                     what: format!("{file}: tensor `{}` of type {other}", shown(name)),
-                    problem: "F32, F16 and BF16 are; save the model in one of them".to_string(),
+                    problem: "only F32, F16 and BF16 are supported; save the model in one of them"
+                        .to_string(),
                 });
             }
         };
@@ -53,7 +54,8 @@ pub(super) fn tensors<'a>(
 pub(super) fn read(file: &str, bytes: &[u8], config: Option<&[u8]>) -> Result<Weights, Error> {
     let parsed = parse(file, bytes)?;
     let config = config.ok_or_else(|| {
-        Error::Request(format!("{file}: safetensors hold no sizes; give the model's config.json beside it"))
+        let (part, beside) = ("the sizes of the model", "config.json");
+        Error::MissingFile { file: file.to_string(), part, beside }
     })?;
     let config = Configuration::read(file, config)?;
     match config.text("model_type")? {
@@ -61,7 +63,7 @@ pub(super) fn read(file: &str, bytes: &[u8], config: Option<&[u8]>) -> Result<We
         Some("bert") => bert(file, &config, &parsed).map(Weights::Bert),
         other => Err(config.unsupported(
             &format!("model type `{}`", shown(other.unwrap_or("none"))),
-            "`llama` and `bert` are; record queries, keys and values of others as a dump",
+            "only `llama` and `bert` are supported; record queries, keys and values of others as a dump",
         )),
     }
 }
@@ -69,7 +71,7 @@ pub(super) fn read(file: &str, bytes: &[u8], config: Option<&[u8]>) -> Result<We
 /// The key of the longest text.
 const CONTEXT: &str = "max_position_embeddings";
 
-/// A `config.json`.
+/// The values of a `config.json`, and the file for messages.
 struct Configuration {
     file: String,
     values: Value,
@@ -80,7 +82,7 @@ impl Configuration {
         let file = format!("config.json of {file}");
         match serde_json::from_slice(bytes) {
             Ok(values @ Value::Object(_)) => Ok(Configuration { file, values }),
-            Ok(_) => Err(Error::Damaged { what: file, problem: "it must be an object".to_string() }),
+            Ok(_) => Err(Error::Damaged { what: file, problem: "expected an object".to_string() }),
             Err(error) => Err(Error::Damaged { what: file, problem: format!("not JSON: {error}") }),
         }
     }
@@ -91,8 +93,8 @@ impl Configuration {
 
     fn wrong(&self, key: &str, expected: &str) -> Error {
         let problem = match self.get(key) {
-            None => format!("`{key}` is missing; it must be {expected}"),
-            Some(value) => format!("`{key}` is {}, it must be {expected}", shown(&value.to_string())),
+            None => format!("`{key}` is missing; expected {expected}"),
+            Some(value) => format!("`{key}` is {}, expected {expected}", shown(&value.to_string())),
         };
         Error::Damaged { what: self.file.clone(), problem }
     }
@@ -156,7 +158,7 @@ fn llama(file: &str, config: &Configuration, parsed: &SafeTensors<'_>) -> Result
     }
     let head_dimension = config.size("head_dim")?.unwrap_or(width / heads);
     if head_dimension == 0 || head_dimension % 2 != 0 {
-        return Err(config.wrong("head_dim", "even and positive, for pairs turn together"));
+        return Err(config.wrong("head_dim", "an even positive number, because numbers turn in pairs"));
     }
     let context = config.positive(CONTEXT)?;
     let norm_epsilon = config.float("rms_norm_eps")?.unwrap_or(1e-6);
@@ -213,7 +215,7 @@ fn rotation_base(config: &Configuration) -> Result<f32, Error> {
         if !matches!(kind, None | Some("default")) || (key == "rope_scaling" && kind.is_none()) {
             return Err(config.unsupported(
                 &format!("`{key}` = {}", shown(&values.to_string())),
-                "only one base for all frequencies is; record queries, keys and values as a dump",
+                "only one base for all frequencies is supported; record queries, keys and values as a dump",
             ));
         }
         if let Some(base) = values.get("rope_theta") {

@@ -76,14 +76,14 @@ impl<'a> Tensors<'a> {
                 what: format!("{}: tensor `{}`", self.file, shown(name)),
                 problem: format!(
                     "{layout} here has no such tensor, and leaving it out could change the result; remove it if it is \
-                     needless, else record queries, keys and values as a dump"
+                     not needed, otherwise record queries, keys and values as a dump"
                 ),
             }),
         }
     }
 
     fn missing(&self, name: &str) -> Error {
-        self.damaged(format!("tensor `{name}` is missing; is the file one of several shards?"))
+        self.damaged(format!("tensor `{name}` is missing; if the file is one of several shards, join them"))
     }
 
     fn damaged(&self, problem: String) -> Error {

@@ -1,9 +1,8 @@
 //! Which tokens are worth their place.
 
-use crate::Error;
 use crate::head::Order;
+use crate::names::names;
 use crate::replacement::{Atoms, BLOCK, Middle, Replacement};
-use std::fmt;
 
 /// What decides which older tokens are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -19,44 +18,17 @@ pub enum Policy {
     ClusterMeans,
 }
 
-impl Policy {
-    /// All of them.
-    pub const ALL: [Policy; 4] =
-        [Policy::SinkWindow, Policy::ObservedAttention, Policy::ExpectedAttention, Policy::ClusterMeans];
-
-    /// The name in specifications and tables.
-    pub fn name(self) -> &'static str {
-        match self {
-            Policy::SinkWindow => "sink-window",
-            Policy::ObservedAttention => "observed-attention",
-            Policy::ExpectedAttention => "expected-attention",
-            Policy::ClusterMeans => "cluster-means",
-        }
-    }
-}
-
-impl fmt::Display for Policy {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(self.name())
-    }
-}
-
-impl std::str::FromStr for Policy {
-    type Err = Error;
-
-    fn from_str(name: &str) -> Result<Self, Error> {
-        Policy::ALL.into_iter().find(|policy| policy.name() == name).ok_or_else(|| {
-            Error::Request(format!(
-                "`{name}` is no eviction; there are sink-window, observed-attention, expected-attention, cluster-means"
-            ))
-        })
-    }
-}
+names!(Policy, "an eviction", {
+    SinkWindow => "sink-window",
+    ObservedAttention => "observed-attention",
+    ExpectedAttention => "expected-attention",
+    ClusterMeans => "cluster-means",
+});
 
 /// A policy with its places.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Eviction {
-    /// What decides.
+    /// What decides which tokens are kept.
     pub policy: Policy,
     /// First tokens that are never evicted.
     pub sinks: usize,

@@ -110,19 +110,21 @@ fn head_dimension(dimension: usize) -> Result<(), Error> {
 /// That a text can be run from position `start` on.
 pub(super) fn tokens(shape: &Shape, tokens: &[u32], start: usize) -> Result<(), Error> {
     if tokens.is_empty() {
-        return Err(Error::Request("the text has no tokens; give at least one".to_string()));
+        return Err(Error::TooFewTokens {
+            what: "the text",
+            found: 0,
+            needed: 1,
+            purpose: "a run of the model".to_string(),
+            remedy: "give a longer text",
+        });
     }
     if shape.order == Order::Whole && start != 0 {
-        return Err(Error::Request(format!(
-            "every token of an encoder sees all, so that its text starts at token 0, not {start}; give the whole text in one call"
-        )));
+        let remedy = "give an encoder its whole text in one call, for every token sees all";
+        return Err(Error::WrongStart { expected: 0, found: start, remedy });
     }
     let end = start.saturating_add(tokens.len());
     if end > shape.context {
-        return Err(Error::Request(format!(
-            "the model has room for {} tokens, but the text reaches token {end}; shorten it",
-            shape.context
-        )));
+        return Err(Error::TooManyTokens { end, context: shape.context });
     }
     in_vocabulary(shape, tokens)
 }
@@ -131,22 +133,18 @@ pub(super) fn tokens(shape: &Shape, tokens: &[u32], start: usize) -> Result<(), 
 pub(super) fn in_vocabulary(shape: &Shape, tokens: &[u32]) -> Result<(), Error> {
     match tokens.iter().position(|token| *token as usize >= shape.vocabulary) {
         None => Ok(()),
-        Some(place) => Err(Error::Request(format!(
-            "token {place} of the text is number {}, but the vocabulary has {} tokens, counted from 0; use the tokeniser of \
-             this checkpoint",
-            tokens[place], shape.vocabulary
-        ))),
+        Some(place) => Err(Error::UnknownToken { place, token: tokens[place], vocabulary: shape.vocabulary }),
     }
 }
 
 /// The number of rows of hidden states.
 pub(super) fn rows(shape: &Shape, hidden: &[f32]) -> Result<usize, Error> {
     if !hidden.len().is_multiple_of(shape.width) {
-        return Err(Error::Request(format!(
-            "hidden states have {} numbers per token, but {} were given: no whole number of rows",
-            shape.width,
-            hidden.len()
-        )));
+        return Err(Error::WrongSizes {
+            what: "rows of hidden states".to_string(),
+            expected: format!("a multiple of {}", shape.width),
+            found: vec![hidden.len()],
+        });
     }
     Ok(hidden.len() / shape.width)
 }

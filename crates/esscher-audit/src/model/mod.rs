@@ -22,20 +22,20 @@ use esscher_core::Monitor;
 /// The sizes of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shape {
-    /// Layers.
+    /// Number of layers.
     pub layers: usize,
     /// Query heads of a layer.
     pub heads: usize,
     /// Key-value heads of a layer; query head h reads key-value head h / (heads / key_value_heads).
     pub key_value_heads: usize,
-    /// Numbers per head.
+    /// Numbers of a query, a key or a value of one head.
     pub head_dimension: usize,
     /// Numbers per token in the residual stream.
     pub width: usize,
     /// Rows of the embedding: the tokens of the vocabulary and what pads it. Probabilities are over all rows, as those of
     /// llama.cpp and transformers are.
     pub vocabulary: usize,
-    /// Longest prompt.
+    /// The longest prompt that the model takes, in tokens.
     pub context: usize,
     /// Who may attend to whom.
     pub order: Order,
@@ -44,11 +44,11 @@ pub struct Shape {
 /// What the heads of a layer are given for some consecutive tokens.
 #[derive(Debug, Clone, Copy)]
 pub struct LayerInput<'a> {
-    /// From 0.
+    /// The number of the layer, from 0.
     pub layer: usize,
     /// The position of the first token.
     pub start: usize,
-    /// Tokens.
+    /// Number of tokens.
     pub count: usize,
     /// q/√d with positions applied: `count` × heads × head dimension.
     pub tilts: &'a [f32],
@@ -64,22 +64,22 @@ impl LayerInput<'_> {
     /// Refuses what a layer of this model cannot be given.
     pub(crate) fn check(&self, shape: &Shape) -> Result<(), Error> {
         if self.layer >= shape.layers {
-            let layers = shape.layers;
-            return Err(Error::Request(format!(
-                "there are {layers} layers, counted from 0: no layer {}",
-                self.layer
-            )));
+            return Err(Error::NoLayer { layer: self.layer, layers: shape.layers });
         }
         let numbers = |heads: usize| self.count.saturating_mul(heads).saturating_mul(shape.head_dimension);
         let expected = [numbers(shape.heads), numbers(shape.key_value_heads), numbers(shape.key_value_heads)];
         let found = [self.tilts.len(), self.keys.len(), self.values.len()];
         let shared = shape.key_value_heads > 0 && shape.heads.is_multiple_of(shape.key_value_heads);
         if found != expected || shape.head_dimension == 0 || !shared {
-            return Err(Error::Request(format!(
-                "layer {} with {} tokens, {} query heads, {} key-value heads and {} numbers per head needs {expected:?} tilts, \
-                 keys and values, but was given {found:?}",
-                self.layer, self.count, shape.heads, shape.key_value_heads, shape.head_dimension
-            )));
+            return Err(Error::WrongSizes {
+                what: format!(
+                    "tilts, keys and values of {} tokens in layer {} with {} query heads, {} key-value heads and {} numbers per \
+                     head",
+                    self.count, self.layer, shape.heads, shape.key_value_heads, shape.head_dimension
+                ),
+                expected: format!("{expected:?}"),
+                found: found.to_vec(),
+            });
         }
         Ok(())
     }
@@ -114,12 +114,12 @@ impl Model {
         Ok(Model { weights, shape })
     }
 
-    /// The sizes.
+    /// The sizes of the model.
     pub fn shape(&self) -> &Shape {
         &self.shape
     }
 
-    /// The weights.
+    /// The weights as they were stored.
     pub fn weights(&self) -> &Weights {
         &self.weights
     }
@@ -164,10 +164,11 @@ impl Model {
     pub fn log_likelihoods(&self, hidden: &[f32], next: &[u32]) -> Result<Vec<f64>, Error> {
         let rows = check::rows(&self.shape, hidden)?;
         if rows != next.len() {
-            return Err(Error::Request(format!(
-                "every row of hidden states needs its next token, but there are {rows} rows and {} tokens",
-                next.len()
-            )));
+            return Err(Error::WrongSizes {
+                what: "next tokens of rows of hidden states".to_string(),
+                expected: format!("{rows}, one for each row"),
+                found: vec![next.len()],
+            });
         }
         check::in_vocabulary(&self.shape, next)?;
         Ok(likelihood::log_likelihoods(self.unembedding(), hidden, next))

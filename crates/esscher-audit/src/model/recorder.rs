@@ -3,6 +3,7 @@
 use super::{LayerAttention, LayerInput, Shape};
 use crate::Error;
 use crate::head::Head;
+use crate::layer::append_heads;
 
 /// Computes attention with `A` and records tilts, keys, values and the norms of the residual stream.
 #[derive(Debug, Clone)]
@@ -50,17 +51,13 @@ impl<A: LayerAttention> Recorder<A> {
 impl<A: LayerAttention> LayerAttention for Recorder<A> {
     fn attend(&mut self, input: &LayerInput<'_>, output: &mut [f32]) -> Result<(), Error> {
         self.inner.attend(input, output)?;
-        let count = self.layers.len();
-        let Some(layer) = self.layers.get_mut(input.layer) else {
-            return Err(Error::Request(format!(
-                "the recorder was made for {count} layers, counted from 0, but was given layer {}",
-                input.layer
-            )));
-        };
+        let layers = self.layers.len();
+        let missing = Error::NoLayer { layer: input.layer, layers };
+        let layer = self.layers.get_mut(input.layer).ok_or(missing)?;
         let dimension = self.shape.head_dimension;
-        append(&mut layer.tilts, input.tilts, dimension);
-        append(&mut layer.keys, input.keys, dimension);
-        append(&mut layer.values, input.values, dimension);
+        append_heads(&mut layer.tilts, input.tilts, dimension);
+        append_heads(&mut layer.keys, input.keys, dimension);
+        append_heads(&mut layer.values, input.values, dimension);
         let rows = input.residual.chunks_exact(self.shape.width);
         layer
             .residual_norms
@@ -69,24 +66,14 @@ impl<A: LayerAttention> LayerAttention for Recorder<A> {
     }
 }
 
-fn append(heads: &mut [Vec<f32>], tokens: &[f32], dimension: usize) {
-    let width = heads.len() * dimension;
-    for (number, head) in heads.iter_mut().enumerate() {
-        head.reserve(tokens.len() / width.max(1) * dimension);
-        for token in tokens.chunks_exact(width) {
-            head.extend_from_slice(&token[number * dimension..(number + 1) * dimension]);
-        }
-    }
-}
-
 /// What the heads of a model saw of a text.
 #[derive(Debug, Clone)]
 pub struct Recording {
-    /// Of the model.
+    /// The sizes of the model that read the text.
     pub shape: Shape,
     /// Tokens that every layer has seen.
     pub tokens: usize,
-    /// In order.
+    /// What each layer saw, the first layer first.
     pub layers: Vec<RecordedLayer>,
 }
 

@@ -8,7 +8,7 @@ use esscher_core::numerics::linalg::SymmetricEigen;
 /// Everything that a cache asks of its readers, worked out once.
 #[derive(Debug, Clone)]
 pub(crate) struct Geometry {
-    /// θ₀.
+    /// θ₀, the tilt about which moments are expanded.
     pub(crate) base: Vec<f32>,
     /// Rank of the covariances that are kept; 0 for means.
     pub(crate) rank: usize,

@@ -26,7 +26,7 @@ pub struct Replacement {
     pub window: usize,
     /// Tokens of the middle kept exactly because the calibrated readers score them highest.
     pub top: usize,
-    /// What stands for the rest.
+    /// What stands for the other tokens of the middle.
     pub middle: Middle,
 }
 
@@ -49,7 +49,7 @@ pub struct Atoms {
 pub enum Middle {
     /// All of them, exactly: no replacement.
     Exact,
-    /// Nothing.
+    /// Nothing: these tokens are left out.
     Dropped,
     /// Their number at their mean.
     Mean,
@@ -59,17 +59,17 @@ pub enum Middle {
     TiltedGaussian,
     /// The same with its covariances known only in the directions in which tilts vary most.
     ReducedGaussian {
-        /// Directions.
+        /// Number of directions that are kept.
         rank: usize,
     },
     /// Clusters in the metric of the tilts, each at its tilted mean.
     TiltedMeans {
-        /// Clusters.
+        /// Number of clusters.
         count: usize,
     },
     /// Clusters, each a tilted Gaussian.
     TiltedGaussians {
-        /// Clusters.
+        /// Number of clusters.
         count: usize,
     },
 }
@@ -95,10 +95,13 @@ impl std::str::FromStr for Middle {
 
     fn from_str(name: &str) -> Result<Self, Error> {
         let refused = || {
-            Error::Request(format!(
-                "`{name}` is no replacement of the middle; there are exact, dropped, mean, gaussian, tilted-gaussian, \
-                 reduced-gaussian/RANK, tilted-means/COUNT, tilted-gaussians/COUNT, with numbers from 1 to 1024"
-            ))
+            Error::UnknownName {
+            kind: "a replacement of the middle",
+            name: name.to_string(),
+            expected: "exact, dropped, mean, gaussian, tilted-gaussian, reduced-gaussian/RANK, tilted-means/COUNT or \
+                       tilted-gaussians/COUNT, with numbers from 1 to 1024"
+                .to_string(),
+        }
         };
         let (word, number) = match name.split_once('/') {
             Some((word, number)) => {

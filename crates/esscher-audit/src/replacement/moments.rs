@@ -77,12 +77,12 @@ impl Moments {
         self.mass == 0.0
     }
 
-    /// Z₀.
+    /// The logarithm of Z₀ = Σ e^{θ₀·k}.
     pub(crate) fn log_mass(&self) -> f64 {
         self.largest + self.mass.ln()
     }
 
-    /// Memory that is held.
+    /// Bytes of the moments that are held.
     pub(crate) fn bytes(&self) -> usize {
         let numbers = 2 * self.dimension
             + self.key_covariance.len()

@@ -120,11 +120,11 @@ impl StreamingCache {
     pub fn absorb(&mut self, key: &[f32], value: &[f32]) -> Result<(), Error> {
         let d = self.dimension;
         if key.len() != d || value.len() != d || d == 0 {
-            return Err(Error::Request(format!(
-                "a key and a value of {} and {} numbers do not fit a cache of dimension {d}",
-                key.len(),
-                value.len()
-            )));
+            return Err(Error::WrongSizes {
+                what: "a key and a value".to_string(),
+                expected: format!("{d} each"),
+                found: vec![key.len(), value.len()],
+            });
         }
         self.take_in(key, value);
         Ok(())
@@ -145,11 +145,11 @@ impl StreamingCache {
     pub fn read(&self, tilts: &[f32], outputs: &mut [f32]) -> Result<(), Error> {
         let d = self.dimension;
         if d == 0 || !tilts.len().is_multiple_of(d) || outputs.len() != tilts.len() {
-            return Err(Error::Request(format!(
-                "tilts of {} numbers and outputs of {} are not equally many rows of dimension {d}",
-                tilts.len(),
-                outputs.len()
-            )));
+            return Err(Error::WrongSizes {
+                what: "tilts and outputs".to_string(),
+                expected: format!("equally many rows of {d}"),
+                found: vec![tilts.len(), outputs.len()],
+            });
         }
         self.read_block(tilts, None, outputs);
         Ok(())
@@ -171,14 +171,11 @@ impl StreamingCache {
         let d = self.dimension;
         let fits = d > 0 && keys.len().is_multiple_of(d) && values.len() == keys.len();
         if !fits || keys.len().checked_mul(readers) != Some(tilts.len()) || outputs.len() != tilts.len() {
-            return Err(Error::Request(format!(
-                "{} numbers of keys, {} of values, {} of tilts and {} of outputs are not tokens of dimension {d} with {readers} \
-                 tilts each",
-                keys.len(),
-                values.len(),
-                tilts.len(),
-                outputs.len()
-            )));
+            return Err(Error::WrongSizes {
+                what: "keys, values, tilts and outputs".to_string(),
+                expected: format!("tokens of {d} numbers with {readers} tilts each"),
+                found: vec![keys.len(), values.len(), tilts.len(), outputs.len()],
+            });
         }
         let tokens = keys.len() / d;
         let mut done = 0;

@@ -38,7 +38,7 @@ impl Tokens {
         }
     }
 
-    /// Of what is held.
+    /// Bytes of the tokens that are held.
     pub(crate) fn bytes(&self) -> usize {
         (self.keys.len() + self.values.len()) * size_of::<f32>() + self.positions.len() * size_of::<usize>()
     }

@@ -45,7 +45,7 @@ pub(super) fn tokenizer(
         for token in [left, right, merged.as_str()] {
             if !numbers.contains_key(token) {
                 return Err(damaged(format!(
-                    "merge `{}` needs `{}`, which is no token",
+                    "merge `{}` needs `{}`, which is not a token",
                     shown(merge),
                     shown(token)
                 )));
@@ -69,6 +69,10 @@ pub(super) fn tokenizer(
 
 fn words(file: &str, split: &str) -> Result<PreTokenizerWrapper, Error> {
     let byte_level = |words: bool| ByteLevel::new(false, false, words);
+    let unsupported = |problem: &str| Error::Unsupported {
+        what: format!("{file}: cutting text into words as `{}`", shown(split)),
+        problem: problem.to_string(),
+    };
     Ok(match split {
         "gpt-2" | "gpt2" => byte_level(true).into(),
         "smollm" | "starcoder" | "refact" | "command-r" | "codeshell" => {
@@ -79,17 +83,15 @@ fn words(file: &str, split: &str) -> Result<PreTokenizerWrapper, Error> {
             for pattern in DEFAULT {
                 let pattern = SplitPattern::Regex(pattern.to_string());
                 let split = Split::new(pattern, SplitDelimiterBehavior::Isolated, false);
-                steps.push(split.map_err(|error| Error::Request(error.to_string()))?.into());
+                steps.push(split.map_err(|error| unsupported(&error.to_string()))?.into());
             }
             steps.push(byte_level(false).into());
             Sequence::new(steps).into()
         }
         _ => {
-            return Err(Error::Unsupported {
-                what: format!("{file}: cutting text into words as `{}`", shown(split)),
-                problem: "`gpt-2`, `smollm` and `default` are; give the model's tokenizer.json beside it"
-                    .to_string(),
-            });
+            return Err(unsupported(
+                "only `gpt-2`, `smollm` and `default` are supported; put the model's tokenizer.json beside it",
+            ));
         }
     })
 }

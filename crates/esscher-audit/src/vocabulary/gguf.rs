@@ -53,7 +53,7 @@ impl Vocabulary {
         let begin = match begin {
             None => None,
             Some(number) => Some(token_below(length, number).ok_or_else(|| {
-                damaged(format!("the token that begins a text is {number} but there are {length} tokens"))
+                damaged(format!("the token that begins a text is {number}, but there are {length} tokens"))
             })?),
         };
         let of_kind = |number: usize| kinds.as_ref().and_then(|kinds| kinds.get(number)).copied();
@@ -92,7 +92,9 @@ impl Vocabulary {
             _ => {
                 return Err(Error::Unsupported {
                     what: format!("{file}: tokeniser `{}`", shown(model)),
-                    problem: "`gpt2` and `llama` are; give the model's tokenizer.json beside it".to_string(),
+                    problem:
+                        "only `gpt2` and `llama` are supported; put the model's tokenizer.json beside it"
+                            .to_string(),
                 });
             }
         };

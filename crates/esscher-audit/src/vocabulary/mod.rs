@@ -18,7 +18,7 @@ pub use template::Template;
 #[derive(Debug, Clone)]
 pub struct Vocabulary {
     kind: Kind,
-    /// Tokens that there are.
+    /// Number of tokens.
     length: usize,
     /// Rows of the embedding, which may be padded: no token may be beyond.
     rows: usize,
@@ -96,9 +96,10 @@ impl Vocabulary {
     pub fn encode_bare(&self, text: &str) -> Result<Vec<u32>, Error> {
         match &self.kind {
             Kind::Library(tokenizer) => {
-                let encoding = tokenizer
-                    .encode_fast(text, false)
-                    .map_err(|error| Error::Request(format!("the tokeniser refuses the text: {error}")))?;
+                let encoding = tokenizer.encode_fast(text, false).map_err(|error| Error::NotEncodable {
+                    what: "the text".to_string(),
+                    problem: error.to_string(),
+                })?;
                 self.within(encoding.get_ids().to_vec())
             }
             Kind::Scored(pieces) => pieces.encode(text),
@@ -180,7 +181,7 @@ fn misfit(file: &str, tokens: usize, rows: usize) -> Error {
     Error::Damaged {
         what: file.to_string(),
         problem: format!(
-            "the vocabulary has {tokens} tokens but the embedding has {rows} rows; is the tokeniser that of this checkpoint?"
+            "the vocabulary has {tokens} tokens but the embedding has {rows} rows; use the tokeniser of this checkpoint"
         ),
     }
 }

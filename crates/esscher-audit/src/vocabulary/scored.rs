@@ -5,14 +5,14 @@ use std::collections::{BinaryHeap, HashMap};
 
 use crate::Error;
 
-/// A token.
+/// What a token of the vocabulary stands for.
 #[derive(Debug, Clone)]
 pub(super) enum Piece {
-    /// Never in a text.
+    /// A mark that no text contains, such as the beginning of one.
     Control(String),
     /// What is left of characters without a token.
     Byte(u8),
-    /// With blanks as blanks.
+    /// A stretch of text, in which a blank is written as a blank.
     Text { bytes: Vec<u8>, score: f32 },
 }
 
@@ -68,10 +68,11 @@ impl ScoredPieces {
                 None => {
                     for byte in piece {
                         tokens.push(*self.bytes.get(byte).ok_or_else(|| {
-                            let character = String::from_utf8_lossy(piece);
-                            Error::Request(format!(
-                                "the vocabulary has no token for `{character}` nor for its byte {byte:#04x}"
-                            ))
+                            let problem = format!("it has no token for it nor for its byte {byte:#04x}");
+                            Error::NotEncodable {
+                                what: format!("`{}`", String::from_utf8_lossy(piece)),
+                                problem,
+                            }
                         })?);
                     }
                 }

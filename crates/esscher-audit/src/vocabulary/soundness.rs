@@ -9,12 +9,13 @@ use serde_json::Value;
 pub(super) fn check(file: &str, bytes: &[u8]) -> Result<(), Error> {
     let damaged = |problem: String| Error::Damaged { what: file.to_string(), problem };
     let json: Value =
-        serde_json::from_slice(bytes).map_err(|error| damaged(format!("it is no JSON: {error}")))?;
+        serde_json::from_slice(bytes).map_err(|error| damaged(format!("it is not JSON: {error}")))?;
     if holds_type(&json["normalizer"], "Precompiled") {
         return Err(Error::Unsupported {
             what: format!("{file}: a normaliser of type `Precompiled`"),
-            problem: "those that the file spells out are; record queries, keys and values as a dump"
-                .to_string(),
+            problem:
+                "only those that the file spells out are supported; record queries, keys and values as a dump"
+                    .to_string(),
         });
     }
     template(&json["post_processor"]).map_err(damaged)?;
@@ -72,7 +73,7 @@ fn merges(model: &Value) -> Result<(), String> {
             right.strip_prefix(prefix).ok_or_else(|| refused("lacks the prefix of its second part"))?;
         for token in [left, right, format!("{left}{continued}").as_str()] {
             if model["vocab"].get(token).is_none() {
-                return Err(refused(&format!("needs `{}`, which is no token", shown(token))));
+                return Err(refused(&format!("needs `{}`, which is not a token", shown(token))));
             }
         }
     }

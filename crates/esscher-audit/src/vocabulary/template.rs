@@ -3,9 +3,9 @@
 /// Tokens in front of a text and behind it, such as \[CLS\] and \[SEP\]; the default has none.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Template {
-    /// In front.
+    /// Tokens before the text.
     pub prefix: Vec<u32>,
-    /// Behind.
+    /// Tokens after the text.
     pub suffix: Vec<u32>,
 }
 

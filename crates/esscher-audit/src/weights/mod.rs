@@ -46,7 +46,7 @@ impl Matrix {
     /// A matrix from its stored bytes; `name` is that of the tensor, for messages.
     ///
     /// # Errors
-    /// Another number of bytes than the shape needs, rows that are no whole number of blocks, numbers that are not finite.
+    /// Another number of bytes than the shape needs, rows that are not a whole number of blocks, numbers that are not finite.
     pub fn from_bytes(
         name: &str,
         storage: Storage,
@@ -58,7 +58,7 @@ impl Matrix {
         let damaged = |problem: String| Error::Damaged { what: format!("tensor `{name}`"), problem };
         if !columns.is_multiple_of(numbers) {
             return Err(damaged(format!(
-                "rows of {columns} numbers are no whole number of blocks of {numbers}"
+                "rows of {columns} numbers are not a whole number of blocks of {numbers}"
             )));
         }
         let expected = rows.checked_mul(columns / numbers).and_then(|blocks| blocks.checked_mul(size));
@@ -73,22 +73,22 @@ impl Matrix {
         Ok(matrix)
     }
 
-    /// Outputs.
+    /// Number of rows: the numbers that a product with it has.
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// Inputs.
+    /// Number of columns: the numbers that it is multiplied with.
     pub fn columns(&self) -> usize {
         self.columns
     }
 
-    /// The format.
+    /// The format in which its numbers are stored.
     pub fn storage(&self) -> Storage {
         self.storage
     }
 
-    /// The stored bytes.
+    /// The bytes of its numbers as they are stored.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }

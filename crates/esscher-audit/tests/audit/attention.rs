@@ -1,6 +1,7 @@
 //! Exact attention in blocks and from a cache against its definition.
 
 use crate::worlds::{difference, numbers};
+use esscher_audit::Error;
 use esscher_audit::head::Order;
 use esscher_audit::model::{ExactAttention, ExactCache, LayerAttention, LayerInput, Recorder, Shape};
 
@@ -155,13 +156,19 @@ fn calls_that_do_not_fit_are_refused() {
     let text = Text::new(shape(2, 1, 8, Order::Causal), 10);
     let mut output = vec![0.0; text.tilts.len()];
     let short = &mut output[..16];
-    let message = |result: Result<(), esscher_audit::Error>| result.unwrap_err().to_string();
-    assert!(message(ExactAttention::new(&text.shape).attend(&text.part(3, 1), short)).contains("cache"));
+    let late = ExactAttention::new(&text.shape).attend(&text.part(3, 1), short);
+    assert!(matches!(late, Err(Error::WrongStart { expected: 0, found: 3, .. })), "{late:?}");
     let mut cache = ExactCache::new(&text.shape).unwrap();
-    assert!(message(cache.attend(&text.part(3, 1), short)).contains("starts at token 3"));
-    assert!(message(cache.attend(&text.part(0, 2), short)).contains("needs 32"));
-    assert!(message(cache.extend(7, &[], &[])).contains("no layer 7"));
-    assert!(ExactCache::new(&shape(2, 1, 8, Order::Whole)).is_err());
+    let late = cache.attend(&text.part(3, 1), short);
+    assert!(matches!(late, Err(Error::WrongStart { expected: 0, found: 3, .. })), "{late:?}");
+    let narrow = cache.attend(&text.part(0, 2), short);
+    assert!(
+        matches!(&narrow, Err(Error::WrongSizes { found, .. }) if *found == [32, 16, 16, 16]),
+        "{narrow:?}"
+    );
+    assert_eq!(cache.extend(7, &[], &[]), Err(Error::NoLayer { layer: 7, layers: text.shape.layers }));
+    let whole = ExactCache::new(&shape(2, 1, 8, Order::Whole));
+    assert!(matches!(whole, Err(Error::NeedsCausal { .. })));
 }
 
 #[test]

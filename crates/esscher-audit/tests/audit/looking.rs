@@ -1,5 +1,6 @@
 //! Portraits, discrepancies, segments and needles in worlds whose answers are known.
 
+use esscher_audit::Error;
 use esscher_audit::checkpoint::{Checkpoint, Source};
 use esscher_audit::discrepancy::{self, discrepancy};
 use esscher_audit::head::{Head, Order};
@@ -101,14 +102,21 @@ fn segments_are_disjoint_and_begin_and_end_as_the_model_expects() {
 #[test]
 fn segments_of_nothing_and_of_too_little_say_so() {
     let template = Template::default();
-    let message =
-        |text: &[u32], length, count| segments(text, &template, length, count).unwrap_err().to_string();
-    assert!(message(&[], 8, 1).contains("the text is empty"));
-    assert!(message(&[1; 20], 8, 3).contains("the text has 20 tokens, 3 segments of 8 need 24"));
-    assert!(message(&[1; 20], 0, 3).contains("hold no text"));
     let around = Template { prefix: vec![1], suffix: vec![2] };
-    let message = segments(&[1; 20], &around, 2, 1).unwrap_err().to_string();
-    assert!(message.contains("ask for at least one of 3"), "{message}");
+    for (template, tokens, length, count, (of, expected, least)) in [
+        (&template, 0, 8, 1, ("the text", 0, 8)),
+        (&template, 20, 8, 3, ("the text", 20, 24)),
+        (&template, 20, 0, 3, ("a segment", 0, 1)),
+        (&template, 20, 8, 0, ("a segment", 0, 1)),
+        (&around, 20, 2, 1, ("a segment", 2, 3)),
+    ] {
+        let refused = segments(&vec![1; tokens], template, length, count).unwrap_err();
+        assert!(
+            matches!(refused, Error::TooFewTokens { what, found, needed, .. }
+                if (what, found, needed) == (of, expected, least)),
+            "{refused}"
+        );
+    }
 }
 
 /// The model's own choices are the codes.
@@ -136,13 +144,12 @@ fn codes_are_found_whole_or_not_at_all() {
     // One of the two tokens of the second code is wrong.
     assert_eq!(found(&wrong, &[&[3, 4], &[5, 6]]), Ok(Some(0.5)));
     assert_eq!(found(&wrong, &[&[5, 6]]), Ok(Some(0.0)));
-    for (answers, expected) in [
-        (&[&[0_usize, 1] as &[usize]] as &[&[usize]], "token 0 of 7"),
-        (&[&[7]], "token 7 of 7"),
-        (&[&[]], "asks for nothing"),
-        (&[], "asks for nothing"),
-    ] {
-        let message = found(&tokens, answers).unwrap_err().to_string();
-        assert!(message.contains(expected), "{message}");
+    for position in [0, 7] {
+        let expected = Err(Error::NotPredictable { position, tokens: 7 });
+        assert_eq!(found(&tokens, &[&[position]]), expected);
+    }
+    for answers in [&[&[] as &[usize]] as &[&[usize]], &[]] {
+        let refused = found(&tokens, answers);
+        assert!(matches!(refused, Err(Error::TooFewTokens { found: 0, needed: 1, .. })), "{refused:?}");
     }
 }

@@ -1,6 +1,7 @@
 //! Forward passes against their definition, written token by token in double precision.
 
 use crate::worlds::{bert, decoded, difference, llama, numbers, tokens, weights};
+use esscher_audit::Error;
 use esscher_audit::checkpoint::{Affine, BertWeights, LayerNorm, LlamaWeights, Pairs, Weights};
 use esscher_audit::head::Order;
 use esscher_audit::model::{ExactAttention, ExactCache, Model, OutputProjection};
@@ -263,17 +264,25 @@ fn texts_that_do_not_fit_are_refused_with_what_to_try() {
         let mut attention = ExactAttention::new(model.shape());
         let context = model.shape().context;
         let vocabulary = model.shape().vocabulary as u32;
-        let mut refusal = |text: &[u32], start: usize| {
-            model.forward(text, start, &mut attention, &Unwatched).unwrap_err().to_string()
-        };
-        assert!(refusal(&[], 0).contains("at least one"));
-        let message = refusal(&[0, vocabulary], 0);
-        assert!(message.contains(&format!("number {vocabulary}")) && message.contains("tokeniser"));
-        assert!(refusal(&vec![0; context + 1], 0).contains("shorten"));
-        assert!(refusal(&[0], usize::MAX).contains("token"));
-        assert!(model.logits(&[0.0; 3]).is_err());
-        assert!(model.log_likelihoods(&vec![0.0; model.shape().width], &[vocabulary]).is_err());
-        assert!(model.log_likelihoods(&vec![0.0; model.shape().width], &[]).is_err());
+        let mut refusal =
+            |text: &[u32], start: usize| model.forward(text, start, &mut attention, &Unwatched).unwrap_err();
+        assert!(matches!(refusal(&[], 0), Error::TooFewTokens { found: 0, needed: 1, .. }));
+        let unknown =
+            |place| Error::UnknownToken { place, token: vocabulary, vocabulary: vocabulary as usize };
+        assert_eq!(refusal(&[0, vocabulary], 0), unknown(1));
+        assert_eq!(refusal(&vec![0; context + 1], 0), Error::TooManyTokens { end: context + 1, context });
+        match model.shape().order {
+            Order::Causal => {
+                assert_eq!(refusal(&[0], usize::MAX), Error::TooManyTokens { end: usize::MAX, context });
+            }
+            Order::Whole => {
+                assert!(matches!(refusal(&[0], usize::MAX), Error::WrongStart { expected: 0, .. }));
+            }
+        }
+        let row = vec![0.0; model.shape().width];
+        assert!(matches!(model.logits(&[0.0; 3]), Err(Error::WrongSizes { .. })));
+        assert_eq!(model.log_likelihoods(&row, &[vocabulary]), Err(unknown(0)));
+        assert!(matches!(model.log_likelihoods(&row, &[]), Err(Error::WrongSizes { .. })));
     }
 }
 

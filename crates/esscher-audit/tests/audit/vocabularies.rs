@@ -1,5 +1,6 @@
 //! Tokens against those of independent implementations.
 
+use esscher_audit::Error;
 use esscher_audit::checkpoint::{Checkpoint, Source};
 use esscher_audit::model::Model;
 use esscher_audit::needle::haystack;
@@ -222,7 +223,7 @@ fn a_vocabulary_that_does_not_fit_the_embedding_is_refused() {
     refused(&byte_pairs().with_rows(258), "the vocabulary has 259 tokens but the embedding has 258 rows");
     let mut file = byte_pairs();
     file.set_texts("tokenizer.ggml.merges", &["a nothing".to_string()]);
-    refused(&file, "needs `nothing`, which is no token");
+    refused(&file, "needs `nothing`, which is not a token");
     file = byte_pairs();
     file.set("tokenizer.ggml.pre", 8, tiny::gguf_text("qwen2"));
     refused(&file, "cutting text into words as `qwen2` is not supported");
@@ -231,7 +232,7 @@ fn a_vocabulary_that_does_not_fit_the_embedding_is_refused() {
     refused(&file, "tokeniser `rwkv` is not supported");
     file = scored();
     file.set("tokenizer.ggml.bos_token_id", 4, 999_u32.to_le_bytes().to_vec());
-    refused(&file, "is 999 but there are 264 tokens");
+    refused(&file, "is 999, but there are 264 tokens");
     let other = [tiny::llama2c(300), tiny::llama2c_tokenizer(&[("a", 0.0)])].concat();
     let message = read(&other).unwrap_err().to_string();
     assert!(message.contains("260 tokens but the embedding has 300 rows"), "{message}");
@@ -323,8 +324,8 @@ fn hostile_tokenizers_are_refused_before_the_library_reads_them() {
         read(json!({"version": "1.0", "added_tokens": [], "model": model}).to_string().as_bytes())
     };
     let none = serde_json::Value::Null;
-    assert!(pairs(json!([["a", "b"]]), none.clone()).contains("needs `ab`, which is no token"));
-    assert!(pairs(json!(["a c"]), none.clone()).contains("needs `c`, which is no token"));
+    assert!(pairs(json!([["a", "b"]]), none.clone()).contains("needs `ab`, which is not a token"));
+    assert!(pairs(json!(["a c"]), none.clone()).contains("needs `c`, which is not a token"));
     assert!(pairs(json!([["a", "b"]]), json!("##")).contains("lacks the prefix"));
     assert!(pairs(json!([7]), none).contains("is not two tokens"));
     let normalizer = json!({"type": "Sequence", "normalizers": [
@@ -416,9 +417,11 @@ fn the_text_around_needles_may_begin_anywhere_it_fits() {
         let made = haystack(&vocabulary, &text, at, 500, &mut Stream::new(5, 0, 0)).unwrap();
         assert_eq!(made.tokens.len(), 500, "{at}");
     }
-    let message = |text: &[u32], length| {
-        haystack(&vocabulary, text, 0.0, length, &mut Stream::new(5, 0, 0)).unwrap_err().to_string()
+    let made = |text: &[u32], length| haystack(&vocabulary, text, 0.0, length, &mut Stream::new(5, 0, 0));
+    let Err(Error::TooFewTokens { what: "the prompt", found: 200, needed, .. }) = made(&text, 200) else {
+        panic!("the prompt is too short")
     };
-    assert!(message(&text, 200).contains("ask for a longer prompt"));
-    assert!(message(&text[..20], 500).contains("give more text"));
+    assert!(made(&text, needed).is_ok() && made(&text, needed - 1).is_err());
+    let refused = made(&text[..20], 500);
+    assert!(matches!(refused, Err(Error::TooFewTokens { what: "the text", found: 20, .. })), "{refused:?}");
 }

@@ -48,12 +48,12 @@ impl Linear {
         Linear::new(projections.score_matrix().as_ref(), projections.value_matrix(), moment)
     }
 
-    /// U.
+    /// The score matrix U.
     pub fn score(&self) -> MatRef<'_, f64> {
         self.matrices.score.as_ref()
     }
 
-    /// V.
+    /// The value matrix V.
     pub fn value(&self) -> MatRef<'_, f64> {
         self.matrices.value.as_ref()
     }

@@ -64,7 +64,7 @@ impl Projections {
         Scale(self.factor) * (self.key.transpose() * &self.query)
     }
 
-    /// V.
+    /// The value matrix V.
     pub fn value_matrix(&self) -> MatRef<'_, f64> {
         self.value.as_ref()
     }

@@ -35,12 +35,12 @@ impl Softmax {
         Softmax::new(projections.score_matrix().as_ref(), projections.value_matrix())
     }
 
-    /// U.
+    /// The score matrix U.
     pub fn score(&self) -> MatRef<'_, f64> {
         self.0.score.as_ref()
     }
 
-    /// V.
+    /// The value matrix V.
     pub fn value(&self) -> MatRef<'_, f64> {
         self.0.value.as_ref()
     }

@@ -1,5 +1,6 @@
 //! The horizon: the smallest prompt length whose error is at most a tolerance.
 
+use crate::accuracy::Estimate;
 use crate::error::{Entry, Error, Result};
 use crate::numerics::check;
 use crate::prompt::PromptLength;
@@ -10,24 +11,19 @@ pub enum Horizon {
     /// The error is at most the tolerance at this length, and above it one token earlier. That it stays so at all
     /// longer lengths, and was above at all shorter ones, is assumed: see [`horizon`].
     Found {
-        /// The horizon, at least 2.
+        /// The horizon.
         length: PromptLength,
         /// The error there, at most the tolerance.
-        error: f64,
-        /// The error with one token less, above the tolerance.
-        error_before: f64,
-    },
-    /// One token is enough.
-    AlreadyBelow {
-        /// The error at L = 1.
-        error: f64,
+        error: Estimate,
+        /// The error with one token less, above the tolerance; none if one token is enough.
+        before: Option<Estimate>,
     },
     /// The longest length asked for is not enough: allow a longer one or a larger tolerance.
-    BeyondLongest {
+    Beyond {
         /// The longest length that was allowed.
         longest: PromptLength,
         /// The error there, above the tolerance.
-        error: f64,
+        error: Estimate,
     },
     /// The monitor asked to stop: the horizon lies between these lengths, as far as they are known.
     Stopped {
@@ -39,12 +35,37 @@ pub enum Horizon {
 }
 
 impl Horizon {
+    /// The word under which tables, documents and every door know the outcome.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Horizon::Found { .. } => "found",
+            Horizon::Beyond { .. } => "beyond",
+            Horizon::Stopped { .. } => "stopped",
+        }
+    }
+
     /// The horizon as a length, unless it lies beyond the longest or was not found.
     pub fn length(&self) -> Option<PromptLength> {
         match self {
             Horizon::Found { length, .. } => Some(*length),
-            Horizon::AlreadyBelow { .. } => Some(PromptLength::MIN),
-            Horizon::BeyondLongest { .. } | Horizon::Stopped { .. } => None,
+            Horizon::Beyond { .. } | Horizon::Stopped { .. } => None,
+        }
+    }
+
+    /// The error at the horizon or, beyond, at the longest length.
+    pub fn error(&self) -> Option<Estimate> {
+        match self {
+            Horizon::Found { error, .. } | Horizon::Beyond { error, .. } => Some(*error),
+            Horizon::Stopped { .. } => None,
+        }
+    }
+
+    /// The longest length known to be above the tolerance and the shortest known to be within it.
+    pub fn bracket(&self) -> (Option<PromptLength>, Option<PromptLength>) {
+        match *self {
+            Horizon::Found { length, .. } => (PromptLength::new(length.get() - 1).ok(), Some(length)),
+            Horizon::Beyond { longest, .. } => (Some(longest), None),
+            Horizon::Stopped { above, within } => (above, within),
         }
     }
 }
@@ -65,16 +86,18 @@ impl Horizon {
 /// A tolerance that is not positive and finite, an error that is not finite, or what `error` fails with.
 ///
 /// ```
-/// use esscher_core::concentration::{Horizon, horizon};
+/// use esscher_core::Estimate;
+/// use esscher_core::concentration::horizon;
 /// use esscher_core::prompt::PromptLength;
-/// let found = horizon(1e-3, PromptLength::MAX, |length| Ok(2.0 / length.as_f64()))?;
+/// let error = |length: PromptLength| Ok(Estimate::exact_to(2.0 / length.as_f64(), 1e-15));
+/// let found = horizon(1e-3, PromptLength::MAX, error)?;
 /// assert_eq!(found.length(), Some(PromptLength::new(2000)?));
 /// # Ok::<(), esscher_core::Error>(())
 /// ```
 pub fn horizon(
     tolerance: f64,
     longest: PromptLength,
-    mut error: impl FnMut(PromptLength) -> Result<f64>,
+    mut error: impl FnMut(PromptLength) -> Result<Estimate>,
 ) -> Result<Horizon> {
     check::positive("the tolerance of a horizon", tolerance)?;
     let mut bracket = Bracket::new(tolerance, longest);
@@ -102,7 +125,7 @@ pub fn horizon_in_batches(
     tolerance: f64,
     longest: PromptLength,
     lengths_per_call: usize,
-    mut error: impl FnMut(&[PromptLength]) -> Result<Vec<f64>>,
+    mut error: impl FnMut(&[PromptLength]) -> Result<Vec<Estimate>>,
 ) -> Result<Horizon> {
     horizon_until_stopped(tolerance, longest, lengths_per_call, |lengths| error(lengths).map(Some))
 }
@@ -112,7 +135,7 @@ pub(super) fn horizon_until_stopped(
     tolerance: f64,
     longest: PromptLength,
     lengths_per_call: usize,
-    mut error: impl FnMut(&[PromptLength]) -> Result<Option<Vec<f64>>>,
+    mut error: impl FnMut(&[PromptLength]) -> Result<Option<Vec<Estimate>>>,
 ) -> Result<Horizon> {
     check::positive("the tolerance of a horizon", tolerance)?;
     if lengths_per_call < 2 {
@@ -151,9 +174,9 @@ struct Bracket {
     tolerance: f64,
     longest: PromptLength,
     /// The longest length known to be above the tolerance, below the one known to be within.
-    above: Option<(PromptLength, f64)>,
+    above: Option<(PromptLength, Estimate)>,
     /// The shortest length known to be within the tolerance.
-    within: Option<(PromptLength, f64)>,
+    within: Option<(PromptLength, Estimate)>,
 }
 
 enum State {
@@ -175,14 +198,14 @@ impl Bracket {
     }
 
     /// Takes in the errors of increasing lengths inside the bracket.
-    fn record(&mut self, lengths: &[PromptLength], errors: &[f64]) -> Result<()> {
+    fn record(&mut self, lengths: &[PromptLength], errors: &[Estimate]) -> Result<()> {
         check::size("the answer of the error function", lengths.len(), errors.len())?;
         for (index, (&length, &error)) in lengths.iter().zip(errors).enumerate() {
-            if !error.is_finite() {
+            if !error.value.is_finite() {
                 let (what, entry) = ("the answer of the error function", Entry::Index(index));
-                return Err(Error::NotFinite { what, entry, value: error });
+                return Err(Error::NotFinite { what, entry, value: error.value });
             }
-            if error <= self.tolerance {
+            if error.value <= self.tolerance {
                 self.within = Some((length, error));
                 return Ok(());
             }
@@ -195,13 +218,14 @@ impl Bracket {
         match (self.above, self.within) {
             (None, None) => State::Open { above: 0 },
             (Some((above, error)), None) if above == self.longest => {
-                State::Settled(Horizon::BeyondLongest { longest: self.longest, error })
+                State::Settled(Horizon::Beyond { longest: self.longest, error })
             }
             (Some((above, _)), None) => State::Open { above: above.get() },
-            (None, Some((_, error))) => State::Settled(Horizon::AlreadyBelow { error }),
-            (Some((above, error_before)), Some((length, error))) => {
+            // The first length asked for is 1, in either search.
+            (None, Some((length, error))) => State::Settled(Horizon::Found { length, error, before: None }),
+            (Some((above, before)), Some((length, error))) => {
                 if length.get() - above.get() == 1 {
-                    State::Settled(Horizon::Found { length, error, error_before })
+                    State::Settled(Horizon::Found { length, error, before: Some(before) })
                 } else {
                     State::Between { above: above.get(), within: length.get() }
                 }

@@ -17,4 +17,6 @@ pub use rate::{
     Dependence, Estimator, LocalSlope, RateFit, RateInterval, RatePoint, SpreadBasis, local_slopes, rate_fit,
 };
 pub use regime::{Regime, regime, typical_error_exponent};
-pub use study::{Concentration, Engine, HeavyTail, Quantity, Study, StudyRow};
+pub use study::{Concentration, Engine, HeavyTail, Study, StudyRow};
+
+pub use crate::quantity::Quantity;

@@ -9,7 +9,7 @@ use faer::{Mat, MatRef};
 /// A positive error at a length, with the uncertainty of that number.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RatePoint {
-    /// L.
+    /// The prompt length L.
     pub length: PromptLength,
     /// The error at L, positive.
     pub value: f64,
@@ -20,7 +20,7 @@ pub struct RatePoint {
 impl RatePoint {
     /// A labelled number at a length.
     pub fn new(length: PromptLength, estimate: Estimate) -> Self {
-        RatePoint { length, value: estimate.value, absolute_error: estimate.absolute_error() }
+        RatePoint { length, value: estimate.value, absolute_error: estimate.error }
     }
 }
 
@@ -60,9 +60,9 @@ pub enum Estimator {
 /// value ≈ c·L^{−κ}, fitted by least squares to ln value = ln c − κ ln L.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RateFit {
-    /// κ.
+    /// The exponent κ of L.
     pub exponent: f64,
-    /// c.
+    /// The constant c before L^−κ.
     pub constant: f64,
     /// Standard error of κ, on the basis named by `basis`.
     pub standard_error: f64,

@@ -2,29 +2,20 @@
 
 use super::horizon::horizon_until_stopped;
 use super::{Dependence, Horizon, LocalSlope, RateFit, RatePoint, local_slopes, rate_fit};
-use crate::accuracy::{Accuracy, Estimate};
+use crate::accuracy::Estimate;
 use crate::attention::{Attention, Softmax};
 use crate::error::{Error, Result};
 use crate::measure::{Law, Measure};
 use crate::monitor::{Completion, Monitor};
 use crate::numerics::statistics::Summary;
-use crate::numerics::{JointSummary, check, linalg};
+use crate::numerics::{check, linalg};
 use crate::prompt::{
-    AveragedDeviation, FinitePrompt, PromptLength, QueryAverage, RadiusRefinement, SampleOptions,
-    SampledPrompts, SampledUnit, SampledUnits,
+    FinitePrompt, PromptLength, QueryAverage, RadiusRefinement, SampleOptions, SampledPrompts, SampledUnit,
+    SampledUnits,
 };
+use crate::quantity::{PerQuantity, Quantity};
+use crate::softmax_weights::MomentTable;
 use faer::Mat;
-
-/// What is measured: the error of outputs or of one of the two gradients, in L²(ν).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Quantity {
-    /// E |T_L − T|².
-    Output,
-    /// E ‖∂T_L/∂U − ∂T/∂U‖²_F.
-    ScoreGradient,
-    /// E ‖∂T_L/∂V − ∂T/∂V‖²_F.
-    ValueGradient,
-}
 
 /// How to compute.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -66,22 +57,18 @@ pub struct Concentration {
 /// The errors at one length; each number carries its class.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct StudyRow {
-    /// L.
+    /// The prompt length L.
     pub length: PromptLength,
-    /// Error of the output.
-    pub output_error: Estimate,
-    /// Error of the gradient in U; absent if the simulation was told to leave it out.
-    pub score_gradient_error: Option<Estimate>,
-    /// Error of the gradient in V.
-    pub value_gradient_error: Estimate,
+    /// The mean squared errors in L²(ν); that of the score gradient is absent if the simulation left it out.
+    pub errors: PerQuantity<Option<Estimate>>,
 }
 
 /// A mean that rests on a few trials: heavy tails make its standard error optimistic.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct HeavyTail {
-    /// Where.
+    /// The length at which it is.
     pub length: PromptLength,
-    /// What.
+    /// Whose error it is.
     pub quantity: Quantity,
     /// (Σ|x|)²/Σx² over the trials.
     pub effective_sample_size: f64,
@@ -151,9 +138,7 @@ impl Concentration {
             .iter()
             .map(|found| StudyRow {
                 length: found.length,
-                output_error: found.output_error,
-                score_gradient_error: Some(found.score_gradient_error),
-                value_gradient_error: found.value_gradient_error,
+                errors: found.errors.map(|error| Some(stated(error))),
             })
             .collect();
         let (warnings, units) = (Vec::new(), SampledUnits::default());
@@ -188,31 +173,21 @@ impl Concentration {
         let folded = simulation.fold(&units)?;
         let estimate = |summary: &Summary| -> Result<Estimate> {
             let number = |found: Option<f64>| found.ok_or(Error::Overflow { what: "a simulated error" });
-            let (value, standard_error) = (number(summary.mean())?, number(summary.standard_error())?);
-            Ok(Estimate { value, accuracy: Accuracy::Sampled { standard_error } })
+            Ok(Estimate::sampled(number(summary.mean())?, number(summary.standard_error())?))
         };
         let mut rows = Vec::new();
         let mut warnings = Vec::new();
         for found in &folded.lengths {
-            if found.output_error.count() < 2 {
+            if found.errors.output.count() < 2 {
                 // Stopped too early for a standard error.
                 continue;
             }
-            let output_error = estimate(&found.output_error)?;
-            let value_gradient_error = estimate(&found.value_gradient_error)?;
-            let score_gradient_error =
-                options.score_gradient.then(|| estimate(&found.score_gradient_error)).transpose()?;
-            rows.push(StudyRow {
-                length: found.length,
-                output_error,
-                score_gradient_error,
-                value_gradient_error,
-            });
-            for (quantity, summary) in [
-                (Quantity::Output, &found.output_error),
-                (Quantity::ScoreGradient, &found.score_gradient_error),
-                (Quantity::ValueGradient, &found.value_gradient_error),
-            ] {
+            let errors = PerQuantity::try_from_fn(|quantity| {
+                options.measures(quantity).then(|| estimate(&found.errors[quantity])).transpose()
+            })?;
+            rows.push(StudyRow { length: found.length, errors });
+            for quantity in Quantity::ALL {
+                let summary = &found.errors[quantity];
                 if let Some(effective_sample_size) = summary.effective_sample_size()
                     && summary.rests_on_few()
                 {
@@ -226,8 +201,8 @@ impl Concentration {
     /// The smallest L whose error, averaged over the queries, is at most `tolerance`; exact engine only.
     ///
     /// The average uses the same query points at every length (the first lengths asked for decide how fine the radius
-    /// is), so it falls with L wherever each point's error does, and the answer is exact for these points; their
-    /// randomisation error is that of [`Self::run`] with the same options. Averages that the monitor cuts short are
+    /// is), so it falls with L wherever each point's error does, and the length is exact for these points; the error
+    /// found there has the class and the error that [`Self::run`] gives it with the same options. Averages that the monitor cuts short are
     /// not used: the answer is then [`Horizon::Stopped`].
     pub fn horizon(
         &self,
@@ -244,14 +219,14 @@ impl Concentration {
             if found.completion != Completion::Finished {
                 return Ok(None);
             }
-            let error = |found: &AveragedDeviation| match quantity {
-                Quantity::Output => found.output_error.value,
-                Quantity::ScoreGradient => found.score_gradient_error.value,
-                Quantity::ValueGradient => found.value_gradient_error.value,
-            };
-            Ok(Some(found.deviations.iter().map(error).collect()))
+            Ok(Some(found.deviations.iter().map(|found| stated(found.errors[quantity])).collect()))
         })
     }
+}
+
+/// An average is no better than what is averaged, also where all directions of the queries agree.
+fn stated(found: Estimate) -> Estimate {
+    Estimate { error: found.error.max(MomentTable::TOLERANCE * found.value.abs()), ..found }
 }
 
 impl Study {
@@ -259,14 +234,7 @@ impl Study {
     pub fn points(&self, quantity: Quantity) -> Vec<RatePoint> {
         self.rows
             .iter()
-            .filter_map(|row| {
-                let estimate = match quantity {
-                    Quantity::Output => row.output_error,
-                    Quantity::ScoreGradient => row.score_gradient_error?,
-                    Quantity::ValueGradient => row.value_gradient_error,
-                };
-                Some(RatePoint::new(row.length, estimate))
-            })
+            .filter_map(|row| row.errors[quantity].map(|found| RatePoint::new(row.length, found)))
             .collect()
     }
 
@@ -302,12 +270,7 @@ impl Study {
     ///
     /// With it [`fn@rate_fit`] gives what [`Study::rate`] gives, from numbers that can be kept.
     pub fn log_covariance(&self, quantity: Quantity) -> Option<(Mat<f64>, u64)> {
-        let joint = &self.sampled.as_ref()?.joint;
-        let joint: &JointSummary = match quantity {
-            Quantity::Output => &joint.output,
-            Quantity::ScoreGradient => &joint.score_gradient,
-            Quantity::ValueGradient => &joint.value_gradient,
-        };
+        let joint = &self.sampled.as_ref()?.joint[quantity];
         let (mean, covariance) = (joint.mean(), joint.mean_covariance()?);
         let relative = |i, j| covariance[(i, j)] / mean[i] / mean[j];
         Some((Mat::from_fn(mean.len(), mean.len(), relative), joint.count()))

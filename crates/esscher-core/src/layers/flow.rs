@@ -7,19 +7,19 @@
 
 use super::Layer;
 use super::layer::gaussian_from_root;
+use crate::ending::Ending;
 use crate::error::{Error, Result};
 use crate::measure::Gaussian;
 use crate::monitor::Monitor;
-use crate::numerics::dormand_prince::{self, Ending, Interpolant, Settings, State};
+use crate::numerics::dormand_prince::{self, Interpolant, Settings, State};
 use crate::numerics::{check, linalg};
 use faer::MatRef;
-use std::fmt;
 use std::ops::ControlFlow;
 
 /// What to do when the covariance collapses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum AtCollapse {
-    /// End the flow with [`FlowStop::Collapse`].
+    /// End the flow with [`Ending::Collapsed`].
     #[default]
     Stop,
     /// Note it in [`Flow::collapses`] and go on.
@@ -116,94 +116,6 @@ pub struct Collapse {
     pub eigenvalue_ratio: f64,
 }
 
-/// Why a flow ended.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum FlowStop {
-    /// The last save time was reached.
-    ReachedTime {
-        /// That time.
-        time: f64,
-    },
-    /// Mean or covariance become infinite in finite time.
-    ///
-    /// With q = E|x|² = tr S + |m|² and doubling time q/q′, reported once q has grown tenfold and the
-    /// doubling time is below 10⁻¹⁰ of the elapsed time: exponential growth at that pace would have left
-    /// double precision long before.
-    /// Near a blow-up q ~ (t* − t)^−p, so the doubling time falls linearly to zero; `time` is its zero,
-    /// from the last two steps.
-    BlowUp {
-        /// The time of the blow-up.
-        time: f64,
-        /// E|x|² = tr S + |m|² at the last step before it.
-        second_moment: f64,
-    },
-    /// Mean or covariance passed 10¹⁰⁰ without the marks of a blow-up in finite time, such as exponential growth; a
-    /// flow that starts near that size may get there before a blow-up can be told.
-    TooLarge {
-        /// Time that was reached.
-        time: f64,
-        /// E|x|² = tr S + |m|² there.
-        second_moment: f64,
-    },
-    /// The covariance lost a direction and [`AtCollapse::Stop`] was asked for.
-    Collapse(Collapse),
-    /// Steps became shorter than time can resolve.
-    StepTooSmall {
-        /// Time that was reached.
-        time: f64,
-        /// The step that was still too long.
-        step_size: f64,
-    },
-    /// The allowance of steps is spent.
-    TooManySteps {
-        /// Time that was reached.
-        time: f64,
-        /// Steps that were taken.
-        steps: usize,
-    },
-    /// The monitor asked to stop.
-    Stopped {
-        /// Time that was reached.
-        time: f64,
-    },
-}
-
-impl fmt::Display for FlowStop {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            FlowStop::ReachedTime { time } => write!(formatter, "reached time {time}"),
-            FlowStop::BlowUp { time, second_moment } => write!(
-                formatter,
-                "blows up at time {time} (E|x|² = {second_moment:e} just before); end earlier, or make the scores \
-                 smaller: halving the score matrix of softmax attention doubles the time"
-            ),
-            FlowStop::TooLarge { time, second_moment } => write!(
-                formatter,
-                "tokens grew too large to go on (E|x|² = {second_moment:e} at time {time}), and no blow-up in finite \
-                 time was seen before; end earlier, or scale the value matrix or the tokens down"
-            ),
-            FlowStop::Collapse(collapse) => write!(
-                formatter,
-                "the covariance collapsed to rank {} at time {} (next eigenvalue {:e} of the largest at the start); \
-                 go on with AtCollapse::Continue, or lower collapse_threshold",
-                collapse.rank, collapse.time, collapse.eigenvalue_ratio
-            ),
-            FlowStop::StepTooSmall { time, step_size } => write!(
-                formatter,
-                "stuck at time {time}: a step of {step_size:e} is still too long; loosen the tolerances, end \
-                 earlier (a blow-up may be near), or rescale tokens whose entries differ by many orders of magnitude"
-            ),
-            FlowStop::TooManySteps { time, steps } => write!(
-                formatter,
-                "{steps} steps were spent by time {time}; raise max_steps, loosen the tolerances, or end earlier"
-            ),
-            FlowStop::Stopped { time } => {
-                write!(formatter, "stopped by the monitor at time {time}; start again from the last Gaussian")
-            }
-        }
-    }
-}
-
 /// A Gaussian along the flow, as far as it got.
 #[derive(Debug, Clone)]
 pub struct Flow {
@@ -220,21 +132,38 @@ pub struct Flow {
     /// Accepted steps.
     pub steps: usize,
     /// Why the flow ended.
-    pub stop: FlowStop,
+    ///
+    /// [`Ending::Completed`]: the last save time was reached. [`Ending::Collapsed`]: the covariance lost a direction and
+    /// [`AtCollapse::Stop`] was asked for.
+    ///
+    /// [`Ending::BlownUp`]: mean or covariance become infinite in finite time. With q = E|x|² = tr S + |m|² and
+    /// doubling time q/q′, reported once q has grown tenfold and the doubling time is below 10⁻¹⁰ of the elapsed
+    /// time: exponential growth at that pace would have left double precision long before.
+    ///
+    /// [`Ending::Diverged`]: q passed 10¹⁰⁰ without the marks of a blow-up in finite time, such as exponential growth; a
+    /// flow that starts near that size may get there before a blow-up can be told.
+    ///
+    /// [`Ending::Stuck`], [`Ending::OutOfSteps`] and [`Ending::Stopped`] as for every integration.
+    pub ending: Ending,
+    /// When: the time of the collapse or of the blow-up, else that of the last step. Near a blow-up q ~ (t* − t)^−p, so
+    /// the doubling time falls linearly to zero; t* is its zero, from the last two steps.
+    pub ending_time: f64,
+    /// The ending in words, with its numbers and what to do.
+    pub sentence: String,
 }
 
 /// The flow dx/dt = T\[μ_t\](x), x ~ μ_t, from the Gaussian `start` at time 0.
 ///
 /// dm/dt = b + Bm and dS/dt = BS + SBᵀ, by the method of [`dormand_prince`]. How it ended is
-/// [`Flow::stop`]; the laws at the save times reached before that are kept in any case.
+/// [`Flow::ending`]; the laws at the save times reached before that are kept in any case.
 ///
 /// ```
-/// use esscher_core::layers::{FlowOptions, FlowStop, Layer, flow};
+/// use esscher_core::layers::{FlowOptions, Layer, flow};
 /// use esscher_core::measure::Gaussian;
-/// use esscher_core::{Unwatched, mat};
+/// use esscher_core::{Ending, Unwatched, mat};
 /// let layer = Layer::softmax(mat![[-1.0]].as_ref(), mat![[1.0]].as_ref())?;
 /// let path = flow(&layer, &Gaussian::standard(1)?, &FlowOptions::at(&[2.0]), &Unwatched)?;
-/// assert_eq!(path.stop, FlowStop::ReachedTime { time: 2.0 });
+/// assert_eq!((path.ending, path.ending_time), (Ending::Completed, 2.0));
 /// // S(t)⁻¹ = 1 + 2t.
 /// assert!((path.laws[0].covariance_matrix()[(0, 0)] - 0.2).abs() < 1e-10);
 /// # Ok::<(), esscher_core::Error>(())
@@ -243,7 +172,7 @@ pub struct Flow {
 /// # Errors
 /// [`Error::Size`] if the layer lives in another dimension, [`Error::OutOfRange`], [`Error::Empty`] or
 /// [`Error::NotFinite`] for options that make no sense, [`Error::Overflow`] if the layer exceeds double
-/// precision at the start. What goes wrong later is a [`FlowStop`].
+/// precision at the start. What goes wrong later is an [`Ending`].
 pub fn flow(layer: &Layer, start: &Gaussian, options: &FlowOptions, monitor: &dyn Monitor) -> Result<Flow> {
     let dimension = layer.dimension();
     check::size("the dimension of the start", dimension, start.mean_vector().len())?;
@@ -289,6 +218,8 @@ pub fn flow(layer: &Layer, start: &Gaussian, options: &FlowOptions, monitor: &dy
         gaussian_from_root(mean, root)
     };
     let last_time = solution.last.time();
+    let ending_time = watch.event_time.unwrap_or(last_time);
+    let sentence = sentence(solution.ending, ending_time, &solution, &watch.collapses);
     Ok(Flow {
         laws: solution.values.iter().map(|value| law(value)).collect::<Result<_>>()?,
         last_law: law(solution.last.value())?,
@@ -296,14 +227,51 @@ pub fn flow(layer: &Layer, start: &Gaussian, options: &FlowOptions, monitor: &dy
         times: solution.times,
         collapses: watch.collapses,
         steps: solution.steps,
-        stop: match solution.ending {
-            Ending::Reached => FlowStop::ReachedTime { time: last_time },
-            Ending::Observed(stop) => stop,
-            Ending::StepTooSmall { time, step_size } => FlowStop::StepTooSmall { time, step_size },
-            Ending::TooManySteps { time, steps } => FlowStop::TooManySteps { time, steps },
-            Ending::Stopped { time } => FlowStop::Stopped { time },
-        },
+        ending: solution.ending,
+        ending_time,
+        sentence,
     })
+}
+
+/// An ending at a time in words.
+fn sentence(
+    ending: Ending,
+    time: f64,
+    solution: &dormand_prince::Solution,
+    collapses: &[Collapse],
+) -> String {
+    let second_moment = linalg::squared_norm(solution.last.value());
+    match (ending, collapses.last()) {
+        (Ending::Completed, _) => format!("reached time {time}"),
+        (Ending::BlownUp, _) => format!(
+            "blows up at time {time} (E|x|² = {second_moment:e} just before); end earlier, or make the scores smaller: \
+             halving the score matrix of softmax attention doubles the time"
+        ),
+        (Ending::Diverged, _) => format!(
+            "tokens grew too large to go on (E|x|² = {second_moment:e} at time {time}), and no blow-up in finite time \
+             was seen before; end earlier, or scale the value matrix or the tokens down"
+        ),
+        (Ending::Collapsed, Some(collapse)) => format!(
+            "the covariance collapsed to rank {} at time {time} (next eigenvalue {:e} of the largest at the start); \
+             go on with AtCollapse::Continue, or lower collapse_threshold",
+            collapse.rank, collapse.eigenvalue_ratio
+        ),
+        (Ending::Stuck, _) => format!(
+            "stuck at time {time}: a step of {:e} is still too long; loosen the tolerances, end earlier (a blow-up may \
+             be near), or rescale tokens whose entries differ by many orders of magnitude",
+            solution.last.next_step()
+        ),
+        (Ending::OutOfSteps, _) => format!(
+            "{} steps were spent by time {time}; raise max_steps, loosen the tolerances, or end earlier",
+            solution.steps
+        ),
+        (Ending::Stopped, _) => {
+            format!("stopped by the monitor at time {time}; start again from the last Gaussian")
+        }
+        (Ending::Stationary | Ending::GoalReached | Ending::Collapsed, _) => {
+            format!("{} at time {time}", ending.name())
+        }
+    }
 }
 
 /// Mean and root inside the vector that is integrated: m, then the columns of R.
@@ -347,6 +315,8 @@ struct Watch<'a> {
     second_moment: f64,
     /// Time and doubling time at the step before.
     previous: (f64, f64),
+    /// When the blow-up or collapse that ended the flow was.
+    event_time: Option<f64>,
 }
 
 impl<'a> Watch<'a> {
@@ -360,6 +330,7 @@ impl<'a> Watch<'a> {
             collapses: vec![],
             second_moment: linalg::squared_norm(start.value()),
             previous: (start.time(), doubling_time(start)),
+            event_time: None,
         };
         let spectrum = watch.spectrum(start.value())?;
         watch.largest = spectrum.first().copied().unwrap_or(0.0);
@@ -368,31 +339,35 @@ impl<'a> Watch<'a> {
         Ok(watch)
     }
 
-    fn observe(&mut self, state: &State, interpolant: &Interpolant) -> Result<ControlFlow<FlowStop>> {
+    fn observe(&mut self, state: &State, interpolant: &Interpolant) -> Result<ControlFlow<Ending>> {
         // Blow-up first: what happens beyond it is not a collapse.
-        if let Some(stop) = self.growth(state) {
-            return Ok(ControlFlow::Break(stop));
+        if let Some(ending) = self.growth(state) {
+            return Ok(ControlFlow::Break(ending));
         }
         if let Some(collapse) = self.collapse(state, interpolant)? {
             self.collapses.push(collapse);
             if self.at_collapse == AtCollapse::Stop {
-                return Ok(ControlFlow::Break(FlowStop::Collapse(collapse)));
+                self.event_time = Some(collapse.time);
+                return Ok(ControlFlow::Break(Ending::Collapsed));
             }
         }
         Ok(ControlFlow::Continue(()))
     }
 
-    fn growth(&mut self, state: &State) -> Option<FlowStop> {
+    fn growth(&mut self, state: &State) -> Option<Ending> {
         let second_moment = linalg::squared_norm(state.value());
         let (time, doubling) = (state.time(), doubling_time(state));
         let (previous_time, previous_doubling) = std::mem::replace(&mut self.previous, (time, doubling));
         if second_moment > TOO_LARGE {
-            return Some(FlowStop::TooLarge { time, second_moment });
+            return Some(Ending::Diverged);
         }
         let remaining = doubling * (time - previous_time) / (previous_doubling - doubling);
         let grown = second_moment > GROWN * self.second_moment;
         let imminent = BLOW_UP * doubling <= time && (0.0..=IMMINENT * time).contains(&remaining);
-        (grown && imminent).then_some(FlowStop::BlowUp { time: time + remaining, second_moment })
+        (grown && imminent).then(|| {
+            self.event_time = Some(time + remaining);
+            Ending::BlownUp
+        })
     }
 
     fn collapse(&mut self, state: &State, interpolant: &Interpolant) -> Result<Option<Collapse>> {

@@ -75,9 +75,9 @@ enum Scores {
 /// x ↦ b + Bx, a layer at a Gaussian.
 #[derive(Debug, Clone)]
 pub struct AffineForm {
-    /// b.
+    /// The offset b.
     pub offset: Vec<f64>,
-    /// B.
+    /// The matrix B.
     pub matrix: Mat<f64>,
 }
 
@@ -157,7 +157,7 @@ impl Layer {
         }
     }
 
-    /// V.
+    /// The value matrix V.
     pub fn value_matrix(&self) -> MatRef<'_, f64> {
         self.value_matrix.as_ref()
     }

@@ -25,5 +25,5 @@ mod layer;
 
 pub use depth::depth;
 pub use exact::{ExactFlow, exact_softmax_flow};
-pub use flow::{AtCollapse, Collapse, Flow, FlowOptions, FlowStop, flow};
+pub use flow::{AtCollapse, Collapse, Flow, FlowOptions, flow};
 pub use layer::{AffineForm, Layer, LayerKind, Velocity};

@@ -56,12 +56,12 @@ impl Gaussian {
         Gaussian::new(&vec![0.0; covariance.nrows()], covariance)
     }
 
-    /// m.
+    /// The mean m.
     pub fn mean_vector(&self) -> &[f64] {
         &self.mean
     }
 
-    /// G.
+    /// The covariance G.
     pub fn covariance_matrix(&self) -> MatRef<'_, f64> {
         self.covariance.as_ref()
     }

@@ -42,7 +42,7 @@ pub struct GaussianComponent {
 pub(super) const MAX_COMPONENTS: usize = 4096;
 
 impl GaussianComponent {
-    /// πₖ.
+    /// The weight πₖ.
     pub fn weight(&self) -> f64 {
         self.log_weight.exp()
     }
@@ -70,12 +70,12 @@ impl Mixture {
         Mixture { log_weights, components }
     }
 
-    /// πₖ.
+    /// The weights πₖ.
     pub fn weights(&self) -> Vec<f64> {
         self.log_weights.iter().map(|log_weight| log_weight.exp()).collect()
     }
 
-    /// μₖ.
+    /// The components μₖ.
     pub fn components(&self) -> &[Law] {
         &self.components
     }

@@ -7,88 +7,16 @@
 //! Method, step control and continuous extension: Hairer, Nørsett and Wanner 1993, sections II.4–II.6
 //! (keys `dormand1980`, `hairer1993`).
 
-use crate::error::{Error, Result};
+use super::integration::{
+    SAFETY, SMALLEST_FACTOR, Stepped, Stepper, drive, evaluate, first_step, resolution,
+};
+use crate::ending::Ending;
+use crate::error::Result;
 use crate::monitor::Monitor;
 use crate::numerics::check;
-use std::convert::Infallible;
-use std::fmt;
 use std::ops::ControlFlow;
 
-/// How accurate each step must be and how many steps may be spent.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Settings {
-    /// Allowed error of a step relative to the size of each entry.
-    pub relative_tolerance: f64,
-    /// Allowed error of a step in entries near zero, in the units of the entries.
-    pub absolute_tolerance: f64,
-    /// Accepted steps that [`integrate`] may take.
-    pub max_steps: usize,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Settings { relative_tolerance: 1e-9, absolute_tolerance: 1e-12, max_steps: 100_000 }
-    }
-}
-
-impl Settings {
-    /// Tolerances below rounding can never be met, whatever the step.
-    const FINEST: f64 = 1e-15;
-
-    pub(super) fn check(&self) -> Result<()> {
-        check::positive("the absolute tolerance", self.absolute_tolerance)?;
-        if !(self.relative_tolerance >= Self::FINEST && self.relative_tolerance < 1.0) {
-            return Err(Error::OutOfRange {
-                what: "the relative tolerance",
-                value: self.relative_tolerance,
-                expected: "a number from 1e-15 to 1",
-            });
-        }
-        Ok(())
-    }
-
-    /// Root mean square of the error, each entry in units of what is allowed: at most 1 is accepted.
-    pub(super) fn norm(&self, error: impl Iterator<Item = f64>, before: &[f64], after: &[f64]) -> f64 {
-        let mut total = 0.0;
-        for ((error, left), right) in error.zip(before).zip(after) {
-            let allowed = self.absolute_tolerance + self.relative_tolerance * left.abs().max(right.abs());
-            total += (error / allowed).powi(2);
-        }
-        (total / before.len() as f64).sqrt()
-    }
-}
-
-/// Where the solution stands, with what the next step needs.
-#[derive(Debug, Clone)]
-pub struct State {
-    /// t.
-    pub(super) time: f64,
-    /// y(t), as long as the slope.
-    pub(super) value: Vec<f64>,
-    /// dy/dt at t: the last stage of a step is the first of the next.
-    pub(super) slope: Vec<f64>,
-    /// What step control proposes.
-    pub(super) next_step: f64,
-    /// Error of the step before, for the integral part of step control.
-    pub(super) previous_error: f64,
-}
-
-impl State {
-    /// t.
-    pub fn time(&self) -> f64 {
-        self.time
-    }
-
-    /// y(t).
-    pub fn value(&self) -> &[f64] {
-        &self.value
-    }
-
-    /// dy/dt at the time of the state.
-    pub fn slope(&self) -> &[f64] {
-        &self.slope
-    }
-}
+pub use super::integration::{Settings, Solution, State};
 
 /// What a step tells its reader.
 #[derive(Debug, Clone)]
@@ -151,8 +79,8 @@ impl Interpolant {
 /// Prepares the state at the start: first slope, first step.
 ///
 /// # Errors
-/// [`Error::NotFinite`] for the start, [`Error::OutOfRange`] for tolerances that make no sense,
-/// [`Error::Overflow`] and what `system` itself returns if it fails at the start.
+/// `Error::NotFinite` for the start, `Error::OutOfRange` for tolerances that make no sense,
+/// `Error::Overflow` and what `system` itself returns if it fails at the start.
 pub fn init(
     settings: &Settings,
     system: &mut impl FnMut(f64, &[f64], &mut [f64]) -> Result<()>,
@@ -168,32 +96,6 @@ pub fn init(
     let slope = check::finite_result("the slope at the start", slope)?;
     let next_step = first_step(settings, system, time, value, &slope)?;
     Ok(State { time, value: value.to_vec(), slope, next_step, previous_error: 1e-4 })
-}
-
-/// Compares value, slope and change of slope, each in units of what is allowed (Hairer et al., II.4).
-pub(super) fn first_step(
-    settings: &Settings,
-    system: &mut impl FnMut(f64, &[f64], &mut [f64]) -> Result<()>,
-    time: f64,
-    value: &[f64],
-    slope: &[f64],
-) -> Result<f64> {
-    let size = settings.norm(value.iter().copied(), value, value);
-    let speed = settings.norm(slope.iter().copied(), value, value);
-    let euler_step = if size < 1e-5 || speed < 1e-5 { 1e-6 } else { 0.01 * size / speed };
-    let probe: Vec<f64> = value.iter().zip(slope).map(|(y, k)| y + euler_step * k).collect();
-    let mut probe_slope = vec![0.0; value.len()];
-    if !evaluate(system, time + euler_step, &probe, &mut probe_slope)? {
-        // The neighbourhood is already out of bounds: begin small, step control does the rest.
-        return Ok(1e-3 * euler_step);
-    }
-    let change = probe_slope.iter().zip(slope).map(|(after, before)| after - before);
-    let acceleration = settings.norm(change, value, value) / euler_step;
-    let fastest = speed.max(acceleration);
-    let order_step =
-        if fastest <= 1e-15 { 1e-6f64.max(1e-3 * euler_step) } else { (0.01 / fastest).powf(0.2) };
-    let step = order_step.min(100.0 * euler_step);
-    Ok(if step.is_finite() && step > 0.0 { step } else { 1e-6 })
 }
 
 /// Advances by one accepted step, not past `towards` and exactly onto it if it is within reach.
@@ -248,13 +150,6 @@ pub fn step(
     }
 }
 
-/// Below a few units in the last place of t a step no longer moves time as intended.
-pub(super) fn resolution(time: f64) -> f64 {
-    (16.0 * f64::EPSILON * time.abs()).max(1e3 * f64::MIN_POSITIVE)
-}
-
-pub(super) const SAFETY: f64 = 0.9;
-pub(super) const SMALLEST_FACTOR: f64 = 0.2;
 const LARGEST_FACTOR: f64 = 10.0;
 /// Weight of the previous error; 0.04 is Hairer's value for this pair.
 const INTEGRAL: f64 = 0.04;
@@ -330,23 +225,6 @@ fn weighted(weights: &[f64], slopes: &[Vec<f64>; 7], entry: usize) -> f64 {
     weights.iter().zip(slopes).map(|(weight, slope)| weight * slope[entry]).sum()
 }
 
-/// Whether the system could be evaluated here.
-fn evaluate(
-    system: &mut impl FnMut(f64, &[f64], &mut [f64]) -> Result<()>,
-    time: f64,
-    value: &[f64],
-    slope: &mut [f64],
-) -> Result<bool> {
-    if value.iter().any(|entry| !entry.is_finite()) {
-        return Ok(false);
-    }
-    match system(time, value, slope) {
-        Ok(()) => Ok(slope.iter().all(|entry| entry.is_finite())),
-        Err(Error::Overflow { .. } | Error::OutsideDomain { .. }) => Ok(false),
-        Err(error) => Err(error),
-    }
-}
-
 fn interpolant(state: &State, step_size: f64, attempt: &Attempt) -> Interpolant {
     let terms = |term: fn(f64, f64, f64, f64) -> f64| -> Vec<f64> {
         let [first, .., last] = &attempt.slopes;
@@ -364,90 +242,20 @@ fn interpolant(state: &State, step_size: f64, attempt: &Attempt) -> Interpolant 
     Interpolant { start_time: state.time, step_size, terms }
 }
 
-/// Why [`integrate`] ended.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Ending<E> {
-    /// The last time asked for was reached.
-    Reached,
-    /// The observer asked to end, and said this.
-    Observed(E),
-    /// The step fell below the resolution of time.
-    StepTooSmall {
-        /// Time that was reached.
-        time: f64,
-        /// The step that was still too long.
-        step_size: f64,
-    },
-    /// The allowance of steps is spent.
-    TooManySteps {
-        /// Time that was reached.
-        time: f64,
-        /// Steps that were taken.
-        steps: usize,
-    },
-    /// The monitor asked to stop.
-    Stopped {
-        /// Time that was reached.
-        time: f64,
-    },
-}
-
-impl<E: fmt::Display> fmt::Display for Ending<E> {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Ending::Reached => write!(formatter, "reached the last time asked for"),
-            Ending::Observed(event) => event.fmt(formatter),
-            Ending::StepTooSmall { time, step_size } => write!(
-                formatter,
-                "stuck at time {time}: a step of {step_size:e} is still too long; the solution is singular or \
-                 extremely stiff there, so end earlier, or loosen the tolerances if it is not"
-            ),
-            Ending::TooManySteps { time, steps } => write!(
-                formatter,
-                "{steps} steps were spent by time {time}; allow more steps, loosen the tolerances, or end earlier \
-                 (many equal small steps are the mark of a stiff problem)"
-            ),
-            Ending::Stopped { time } => {
-                write!(
-                    formatter,
-                    "stopped by the monitor at time {time}; integrate again from the last state"
-                )
-            }
-        }
-    }
-}
-
-/// A solution at the times asked for, as far as it got.
-#[derive(Debug, Clone)]
-pub struct Solution<E> {
-    /// The times asked for that were reached.
-    pub times: Vec<f64>,
-    /// y at those times.
-    pub values: Vec<Vec<f64>>,
-    /// The last state, from which [`integrate`] can go on.
-    pub last: State,
-    /// Accepted steps.
-    pub steps: usize,
-    /// Attempts that were thrown away.
-    pub rejected: usize,
-    /// Why the integration ended.
-    pub ending: Ending<E>,
-}
-
 /// The observer that watches nothing.
-pub fn unobserved(_state: &State, _info: &StepInfo) -> Result<ControlFlow<Infallible>> {
+pub fn unobserved(_state: &State, _info: &StepInfo) -> Result<ControlFlow<Ending>> {
     Ok(ControlFlow::Continue(()))
 }
 
 /// Integrates from `state` to the last of `save_times` and reads the solution at each of them.
 ///
 /// The last time is landed on exactly; times inside a step are read from its [`Interpolant`]. The
-/// observer sees each accepted step and may end the integration with a value of its own; what was
+/// observer sees each accepted step and may end the integration with an ending of its own; what was
 /// asked for within that step is saved first. Progress counts saved times.
 ///
 /// ```
-/// use esscher_core::Unwatched;
-/// use esscher_core::numerics::dormand_prince::{Ending, Settings, init, integrate, unobserved};
+/// use esscher_core::numerics::dormand_prince::{Settings, init, integrate, unobserved};
+/// use esscher_core::{Ending, Unwatched};
 /// let mut decay = |_time: f64, value: &[f64], slope: &mut [f64]| {
 ///     slope[0] = -value[0];
 ///     Ok(())
@@ -455,92 +263,51 @@ pub fn unobserved(_state: &State, _info: &StepInfo) -> Result<ControlFlow<Infall
 /// let settings = Settings::default();
 /// let start = init(&settings, &mut decay, 0.0, &[1.0])?;
 /// let solution = integrate(&settings, &mut decay, start, &[0.5, 1.0], &Unwatched, unobserved)?;
-/// assert_eq!(solution.ending, Ending::Reached);
+/// assert_eq!(solution.ending, Ending::Completed);
 /// assert!((solution.values[1][0] - (-1f64).exp()).abs() < 1e-9);
 /// # Ok::<(), esscher_core::Error>(())
 /// ```
 ///
 /// # Errors
-/// [`Error::Empty`], [`Error::NotFinite`] or [`Error::OutOfRange`] if the times are missing, not finite,
+/// `Error::Empty`, `Error::NotFinite` or `Error::OutOfRange` if the times are missing, not finite,
 /// not increasing or before the state; errors of `system` as in [`step`], and of `observe`.
-pub fn integrate<E>(
+pub fn integrate(
     settings: &Settings,
     system: &mut impl FnMut(f64, &[f64], &mut [f64]) -> Result<()>,
     state: State,
     save_times: &[f64],
     monitor: &dyn Monitor,
-    mut observe: impl FnMut(&State, &StepInfo) -> Result<ControlFlow<E>>,
-) -> Result<Solution<E>> {
+    observe: impl FnMut(&State, &StepInfo) -> Result<ControlFlow<Ending>>,
+) -> Result<Solution> {
     settings.check()?;
-    check_times(state.time, save_times)?;
-    let end = save_times[save_times.len() - 1];
-    let mut solution = Solution {
-        times: vec![],
-        values: vec![],
-        last: state,
-        steps: 0,
-        rejected: 0,
-        ending: Ending::Reached,
-    };
-    if save_times[0] == solution.last.time {
-        solution.times.push(save_times[0]);
-        solution.values.push(solution.last.value.clone());
-    }
-    while solution.last.time < end {
-        let time = solution.last.time;
-        if monitor.should_stop() {
-            solution.ending = Ending::Stopped { time };
-            break;
-        }
-        if solution.steps >= settings.max_steps {
-            solution.ending = Ending::TooManySteps { time, steps: solution.steps };
-            break;
-        }
-        let (state, info) = match step(settings, system, &solution.last, end)? {
-            Advance::Stepped { state, info } => (state, info),
-            Advance::Stuck { step_size } => {
-                solution.ending = Ending::StepTooSmall { time, step_size };
-                break;
-            }
-        };
-        solution.steps += 1;
-        solution.rejected += info.rejected;
-        for &time in save_times[solution.times.len()..].iter().take_while(|&&time| time <= state.time) {
-            let value = if time == state.time { state.value.clone() } else { info.interpolant.at(time) };
-            solution.times.push(time);
-            solution.values.push(value);
-        }
-        monitor.progress(solution.times.len(), save_times.len());
-        let verdict = observe(&state, &info)?;
-        solution.last = state;
-        if let ControlFlow::Break(event) = verdict {
-            solution.ending = Ending::Observed(event);
-            break;
-        }
-    }
-    Ok(solution)
+    drive(settings, &mut Explicit { settings, system }, state, save_times, monitor, observe)
 }
 
-pub(super) fn check_times(start: f64, save_times: &[f64]) -> Result<()> {
-    check::not_empty("the list of save times", save_times.len())?;
-    check::finite_vector("save times", save_times)?;
-    if save_times[0] < start {
-        let expected = "a time not before the start";
-        return Err(Error::OutOfRange { what: "the first save time", value: save_times[0], expected });
+/// The pair as the loop over steps sees it.
+struct Explicit<'a, S> {
+    settings: &'a Settings,
+    system: &'a mut S,
+}
+
+impl<S: FnMut(f64, &[f64], &mut [f64]) -> Result<()>> Stepper for Explicit<'_, S> {
+    type Info = StepInfo;
+
+    fn step(&mut self, state: &State, towards: f64) -> Result<Stepped<StepInfo>> {
+        Ok(match step(self.settings, self.system, state, towards)? {
+            Advance::Stepped { state, info } => Stepped::To { state, rejected: info.rejected, info },
+            Advance::Stuck { step_size } => Stepped::Stuck { step_size },
+        })
     }
-    match save_times.windows(2).find(|pair| pair[0] >= pair[1]) {
-        None => Ok(()),
-        Some(pair) => Err(Error::OutOfRange {
-            what: "a save time",
-            value: pair[1],
-            expected: "times in increasing order",
-        }),
+
+    fn inside(&mut self, _before: &State, info: &StepInfo, time: f64) -> Result<Vec<f64>> {
+        Ok(info.interpolant.at(time))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Error;
     use crate::monitor::Unwatched;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -554,7 +321,7 @@ mod tests {
         mut system: impl FnMut(f64, &[f64], &mut [f64]) -> Result<()>,
         start: &[f64],
         save_times: &[f64],
-    ) -> Result<Solution<Infallible>> {
+    ) -> Result<Solution> {
         let state = init(settings, &mut system, 0.0, start)?;
         integrate(settings, &mut system, state, save_times, &Unwatched, unobserved)
     }
@@ -609,7 +376,7 @@ mod tests {
         let years: Vec<f64> =
             (1..=40).map(|quarter| f64::from(quarter) * std::f64::consts::FRAC_PI_2).collect();
         let solution = solve(&settings, kepler, &start, &years).unwrap();
-        assert_eq!(solution.ending, Ending::Reached);
+        assert_eq!(solution.ending, Ending::Completed);
         for value in &solution.values {
             let energy = 0.5 * (value[2] * value[2] + value[3] * value[3]) - 1.0 / value[0].hypot(value[1]);
             let momentum = value[0] * value[3] - value[1] * value[2];
@@ -653,10 +420,8 @@ mod tests {
         assert_eq!(solution.times, [0.5]);
         assert!((solution.values[0][0] - 2.0).abs() < 1e-8);
         assert!(solution.last.value[0].is_finite());
-        match solution.ending {
-            Ending::StepTooSmall { time, .. } => assert!((time - 1.0).abs() < 1e-8, "stuck at {time}"),
-            other => panic!("ended with {other:?}"),
-        }
+        assert_eq!(solution.ending, Ending::Stuck);
+        assert!((solution.last.time - 1.0).abs() < 1e-8, "stuck at {}", solution.last.time);
     }
 
     #[test]
@@ -667,7 +432,7 @@ mod tests {
         };
         let settings = Settings { max_steps: 500, ..Settings::default() };
         let solution = solve(&settings, stiff, &[0.0], &[10.0]).unwrap();
-        assert!(matches!(solution.ending, Ending::TooManySteps { steps: 500, .. }));
+        assert_eq!((solution.ending, solution.steps), (Ending::OutOfSteps, 500));
         assert!((solution.last.value[0] - 1.0).abs() < 1e-6);
     }
 
@@ -686,7 +451,7 @@ mod tests {
         };
         // y² = 1 − 2t reaches zero at 1/2.
         let solution = solve(&Settings::default(), falling, &[1.0], &[1.0]).unwrap();
-        assert!(matches!(solution.ending, Ending::StepTooSmall { time, .. } if (time - 0.5).abs() < 1e-8));
+        assert!(solution.ending == Ending::Stuck && (solution.last.time - 0.5).abs() < 1e-8);
         let broken = |time: f64, _: &[f64], slope: &mut [f64]| {
             slope[0] = 1.0;
             if time > 0.1 { Err(Error::Empty { what: "the test" }) } else { Ok(()) }
@@ -729,11 +494,12 @@ mod tests {
         let stopped =
             integrate(&settings, &mut oscillator, state.clone(), &[0.0, 50.0], &monitor, unobserved).unwrap();
         assert_eq!((stopped.steps, stopped.times.as_slice()), (5, [0.0].as_slice()));
-        assert_eq!(stopped.ending, Ending::Stopped { time: stopped.last.time });
+        assert_eq!(stopped.ending, Ending::Stopped);
         let observed = integrate(&settings, &mut oscillator, state, &[50.0], &Unwatched, |state, _| {
-            Ok(if state.value[0] < 0.0 { ControlFlow::Break("negative") } else { ControlFlow::Continue(()) })
+            let negative = state.value[0] < 0.0;
+            Ok(if negative { ControlFlow::Break(Ending::GoalReached) } else { ControlFlow::Continue(()) })
         })
         .unwrap();
-        assert_eq!(observed.ending, Ending::Observed("negative"));
+        assert_eq!(observed.ending, Ending::GoalReached);
     }
 }

@@ -159,6 +159,51 @@ impl SymmetricEigen {
     }
 }
 
+/// Orthonormal vectors, grown one by one.
+///
+/// ```
+/// use esscher_core::numerics::linalg::OrthonormalBasis;
+/// let mut affine = OrthonormalBasis::default();
+/// affine.add(vec![1.0; 4]);
+/// affine.add(vec![0.0, 1.0, 2.0, 3.0]);
+/// affine.add(vec![5.0, 7.0, 9.0, 11.0]); // nothing new
+/// assert_eq!(affine.vectors().len(), 2);
+/// let curved = affine.without(vec![0.0, 1.0, 4.0, 9.0]);
+/// assert!(curved.iter().zip([1.0, -1.0, -1.0, 1.0]).all(|(found, exact)| (found - exact).abs() < 1e-14));
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct OrthonormalBasis {
+    vectors: Vec<Vec<f64>>,
+}
+
+impl OrthonormalBasis {
+    /// The vectors, in the order in which they were added.
+    pub fn vectors(&self) -> &[Vec<f64>] {
+        &self.vectors
+    }
+
+    /// The vector minus its projection on the basis; twice, so that rounding leaves nothing of it.
+    pub fn without(&self, mut vector: Vec<f64>) -> Vec<f64> {
+        for _ in 0..2 {
+            for direction in &self.vectors {
+                let part = dot(direction, &vector);
+                add_scaled(&mut vector, -part, direction);
+            }
+        }
+        vector
+    }
+
+    /// Takes in what the vector adds to the basis, unless that is below 10⁻¹⁰ of its size.
+    pub fn add(&mut self, vector: Vec<f64>) {
+        let size = norm(&vector);
+        let rest = self.without(vector);
+        let norm = norm(&rest);
+        if norm > 1e-10 * size {
+            self.vectors.push(rest.iter().map(|entry| entry / norm).collect());
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,6 +3,7 @@
 pub(crate) mod bessel;
 pub(crate) mod check;
 pub mod dormand_prince;
+mod integration;
 mod joint_summary;
 pub mod linalg;
 pub mod log_sum_exp;

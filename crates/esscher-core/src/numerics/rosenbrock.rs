@@ -6,19 +6,19 @@
 //! takes time as one more entry of y, with slope one.
 //!
 //! On problems that are not stiff, [`dormand_prince`](super::dormand_prince) is cheaper and of higher order;
-//! its [`Settings`], [`Ending`] and [`Solution`] serve here too.
+//! its [`Settings`] and [`Solution`] serve here too.
 //!
 //! Method and step control: Hairer and Wanner 1996, sections IV.7 and IV.8 (key `hairer1996`).
 
-use super::dormand_prince::{
-    Ending, SAFETY, SMALLEST_FACTOR, Settings, Solution, State, check_times, first_step, resolution,
+use super::integration::{
+    SAFETY, SMALLEST_FACTOR, Settings, Solution, State, Stepped, Stepper, drive, first_step, resolution,
 };
+use crate::ending::Ending;
 use crate::error::{Error, Result};
 use crate::monitor::Monitor;
 use crate::numerics::check;
 use faer::Mat;
 use faer::linalg::solvers::{PartialPivLu, Solve};
-use std::convert::Infallible;
 use std::ops::ControlFlow;
 
 /// γ, the diagonal of the method.
@@ -54,7 +54,7 @@ const ERROR_EXPONENT: f64 = 0.25;
 const LARGEST_FACTOR: f64 = 6.0;
 
 /// The observer that watches nothing.
-pub fn unobserved(_state: &State) -> Result<ControlFlow<Infallible>> {
+pub fn unobserved(_state: &State) -> Result<ControlFlow<Ending>> {
     Ok(ControlFlow::Continue(()))
 }
 
@@ -69,17 +69,17 @@ pub fn unobserved(_state: &State) -> Result<ControlFlow<Infallible>> {
 /// example below cubic Hermite interpolation is wrong by 3·10⁻⁵, the method's own extension by 10⁻⁵, a side step
 /// by 10⁻¹¹.
 ///
-/// The observer sees the state after each accepted step (time, value, slope) and may end the integration with a
-/// value of its own; what was asked for within that step is saved first. Progress counts saved times.
+/// The observer sees the state after each accepted step (time, value, slope) and may end the integration with an
+/// ending of its own; what was asked for within that step is saved first. Progress counts saved times.
 ///
 /// A stage at which `system` fails or hands back something not finite counts as a step too long. If no step is
-/// short enough the integration ends with [`Ending::StepTooSmall`], or with the error itself unless that is one
+/// short enough the integration ends with [`Ending::Stuck`], or with the error itself unless that is one
 /// of overflow or of the domain.
 ///
 /// ```
-/// use esscher_core::numerics::dormand_prince::{Ending, Settings};
+/// use esscher_core::numerics::dormand_prince::Settings;
 /// use esscher_core::numerics::rosenbrock::{integrate, unobserved};
-/// use esscher_core::{Unwatched, mat};
+/// use esscher_core::{Ending, Unwatched, mat};
 /// // y₁ is slaved to cos y₀ within a time of 10⁻⁸.
 /// let mut system = |y: &[f64], slope: &mut [f64]| {
 ///     slope.copy_from_slice(&[1.0, -1e8 * (y[1] - y[0].cos())]);
@@ -89,7 +89,7 @@ pub fn unobserved(_state: &State) -> Result<ControlFlow<Infallible>> {
 /// let settings = Settings { relative_tolerance: 1e-6, ..Settings::default() };
 /// let solution =
 ///     integrate(&settings, &mut system, &mut jacobian, 0.0, &[0.0, 2.0], &[1.0], &Unwatched, unobserved)?;
-/// assert_eq!(solution.ending, Ending::Reached);
+/// assert_eq!(solution.ending, Ending::Completed);
 /// assert!((solution.values[0][1] - 1f64.cos()).abs() < 1e-6 && solution.steps < 100);
 /// # Ok::<(), esscher_core::Error>(())
 /// ```
@@ -102,7 +102,7 @@ pub fn unobserved(_state: &State) -> Result<ControlFlow<Infallible>> {
     clippy::too_many_arguments,
     reason = "the problem, the request and the two who watch; no part repeats"
 )]
-pub fn integrate<E>(
+pub fn integrate(
     settings: &Settings,
     system: &mut impl FnMut(&[f64], &mut [f64]) -> Result<()>,
     jacobian: &mut impl FnMut(&[f64]) -> Result<Mat<f64>>,
@@ -110,64 +110,43 @@ pub fn integrate<E>(
     start_value: &[f64],
     save_times: &[f64],
     monitor: &dyn Monitor,
-    mut observe: impl FnMut(&State) -> Result<ControlFlow<E>>,
-) -> Result<Solution<E>> {
+    mut observe: impl FnMut(&State) -> Result<ControlFlow<Ending>>,
+) -> Result<Solution> {
     let state = init(settings, system, start_time, start_value)?;
-    check_times(start_time, save_times)?;
-    let end = save_times[save_times.len() - 1];
-    let mut solution = Solution {
-        times: vec![],
-        values: vec![],
-        last: state,
-        steps: 0,
-        rejected: 0,
-        ending: Ending::Reached,
-    };
-    let mut previous = None;
-    if save_times[0] == start_time {
-        solution.times.push(start_time);
-        solution.values.push(start_value.to_vec());
-    }
-    while solution.last.time < end {
-        let time = solution.last.time;
-        if monitor.should_stop() {
-            solution.ending = Ending::Stopped { time };
-            break;
-        }
-        if solution.steps >= settings.max_steps {
-            solution.ending = Ending::TooManySteps { time, steps: solution.steps };
-            break;
-        }
-        let matrix = jacobian_at(jacobian, &solution.last.value)?;
-        let step = match step(settings, system, &matrix, &solution.last, previous, end)? {
-            Advance::Stepped(step) => step,
-            Advance::Stuck { step_size } => {
-                solution.ending = Ending::StepTooSmall { time, step_size };
-                break;
+    let mut stepper = Stiff { settings, system, jacobian, previous: None };
+    drive(settings, &mut stepper, state, save_times, monitor, |state, _| observe(state))
+}
+
+/// The method as the loop over steps sees it.
+struct Stiff<'a, S, J> {
+    settings: &'a Settings,
+    system: &'a mut S,
+    jacobian: &'a mut J,
+    previous: Option<Previous>,
+}
+
+impl<S, J> Stepper for Stiff<'_, S, J>
+where
+    S: FnMut(&[f64], &mut [f64]) -> Result<()>,
+    J: FnMut(&[f64]) -> Result<Mat<f64>>,
+{
+    /// The Jacobian at the start of the step.
+    type Info = Mat<f64>;
+
+    fn step(&mut self, state: &State, towards: f64) -> Result<Stepped<Mat<f64>>> {
+        let matrix = jacobian_at(self.jacobian, &state.value)?;
+        match step(self.settings, self.system, &matrix, state, self.previous, towards)? {
+            Advance::Stepped(Step { state, size, rejected }) => {
+                self.previous = Some(Previous { size, error: state.previous_error });
+                Ok(Stepped::To { state, rejected, info: matrix })
             }
-        };
-        solution.steps += 1;
-        solution.rejected += step.rejected;
-        for &saved in save_times[solution.times.len()..].iter().take_while(|&&saved| saved <= step.state.time)
-        {
-            let value = if saved == step.state.time {
-                step.state.value.clone()
-            } else {
-                attempt(settings, system, &matrix, &solution.last, saved - time)?.value
-            };
-            solution.times.push(saved);
-            solution.values.push(value);
-        }
-        monitor.progress(solution.times.len(), save_times.len());
-        let verdict = observe(&step.state)?;
-        previous = Some(Previous { size: step.size, error: step.state.previous_error });
-        solution.last = step.state;
-        if let ControlFlow::Break(event) = verdict {
-            solution.ending = Ending::Observed(event);
-            break;
+            Advance::Stuck { step_size } => Ok(Stepped::Stuck { step_size }),
         }
     }
-    Ok(solution)
+
+    fn inside(&mut self, before: &State, matrix: &Mat<f64>, time: f64) -> Result<Vec<f64>> {
+        Ok(attempt(self.settings, self.system, matrix, before, time - before.time)?.value)
+    }
 }
 
 /// The state at the start: first slope, first step.

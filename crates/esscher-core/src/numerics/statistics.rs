@@ -88,7 +88,7 @@ impl Summary {
         }
     }
 
-    /// n.
+    /// The number of values n.
     pub fn count(&self) -> u64 {
         self.count
     }

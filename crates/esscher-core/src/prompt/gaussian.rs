@@ -4,12 +4,13 @@
 //! then V m + (VG^{1/2}e) G_L + noise with covariance S₂ V(G − G^{1/2}eeᵀG^{1/2})Vᵀ, and the softmax
 //! covariance in whitened coordinates is [[A, bᵀ], [b, C]] with few non-zero second moments.
 
-use super::{Deviation, EXACT, PromptLength};
+use super::{Deviation, PromptLength};
 use crate::attention::{Attention, Softmax};
 use crate::error::Result;
 use crate::measure::Gaussian;
 use crate::numerics::linalg;
-use crate::softmax_weights::WeightMoments;
+use crate::quantity::PerQuantity;
+use crate::softmax_weights::{RELATIVE_TOLERANCE, WeightMoments};
 use faer::Mat;
 
 /// Everything about the head and the token law that no query changes.
@@ -139,11 +140,9 @@ impl GaussianTokens {
             length,
             bias: direction.iter().map(|entry| -participation * tau * entry).collect(),
             covariance,
-            output_error: errors.output,
-            score_gradient_error: errors.score_gradient,
-            value_gradient_error: errors.value_gradient,
+            errors: errors.of,
             participation,
-            accuracy: EXACT,
+            tolerance: RELATIVE_TOLERANCE,
         }
     }
 }
@@ -162,35 +161,34 @@ impl QueryGeometry {
 /// The three errors and the participation, averaged or at one query.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Errors {
-    pub(super) output: f64,
-    pub(super) score_gradient: f64,
-    pub(super) value_gradient: f64,
+    pub(super) of: PerQuantity<f64>,
     pub(super) participation: f64,
 }
 
 impl Errors {
     /// The errors of one query, weighted.
-    pub(super) fn of(deviation: &Deviation, share: f64) -> Self {
+    pub(super) fn weighted(deviation: &Deviation, share: f64) -> Self {
         Errors {
-            output: share * deviation.output_error,
-            score_gradient: share * deviation.score_gradient_error,
-            value_gradient: share * deviation.value_gradient_error,
+            of: deviation.errors.map(|error| share * error),
             participation: share * deviation.participation,
         }
     }
 
-    fn parts(&self) -> [f64; 4] {
-        [self.output, self.score_gradient, self.value_gradient, self.participation]
+    pub(super) fn parts(&self) -> [f64; 4] {
+        [self.of.output, self.of.score_gradient, self.of.value_gradient, self.participation]
+    }
+
+    /// Number by number.
+    fn with(&self, other: &Errors, combine: impl Fn(f64, f64) -> f64) -> Self {
+        Errors {
+            of: PerQuantity::from_fn(|quantity| combine(self.of[quantity], other.of[quantity])),
+            participation: combine(self.participation, other.participation),
+        }
     }
 
     /// Half of self plus what the new nodes of a halved step add.
     pub(super) fn refined_by(&self, added: &Errors) -> Self {
-        Errors {
-            output: 0.5 * self.output + added.output,
-            score_gradient: 0.5 * self.score_gradient + added.score_gradient,
-            value_gradient: 0.5 * self.value_gradient + added.value_gradient,
-            participation: 0.5 * self.participation + added.participation,
-        }
+        self.with(added, |coarse, added| 0.5 * coarse + added)
     }
 
     /// The largest relative distance of a number from its coarser self.
@@ -242,7 +240,7 @@ impl ErrorWeights {
     pub(super) fn errors(&self, moments: &WeightMoments) -> Errors {
         let w = &self.0;
         let squares = moments.sum_of_squares;
-        Errors {
+        let of = PerQuantity {
             output: w[0] * moments.mean_squared_error + w[1] * squares,
             value_gradient: w[2] * moments.mean_squared_error + w[3] * squares,
             score_gradient: w[4] * moments.variance_squared_error
@@ -250,16 +248,13 @@ impl ErrorWeights {
                 + w[6] * moments.cross
                 + w[7] * moments.squared_sum_of_squares
                 + w[8] * moments.frobenius,
-            participation: w[9] * squares,
-        }
+        };
+        Errors { of, participation: w[9] * squares }
     }
 }
 
 impl std::ops::AddAssign for Errors {
     fn add_assign(&mut self, other: Self) {
-        self.output += other.output;
-        self.score_gradient += other.score_gradient;
-        self.value_gradient += other.value_gradient;
-        self.participation += other.participation;
+        *self = self.with(&other, |sum, term| sum + term);
     }
 }

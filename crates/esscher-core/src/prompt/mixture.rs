@@ -10,11 +10,11 @@
 //! its terms over its value are the stated tolerance.
 
 use super::{Deviation, PromptLength};
-use crate::accuracy::Accuracy;
 use crate::attention::{Attention, Softmax};
 use crate::error::{Error, Result};
 use crate::measure::GaussianComponent;
 use crate::numerics::{linalg, softmax};
+use crate::quantity::PerQuantity;
 use crate::softmax_weights::{
     Blocks, RELATIVE_TOLERANCE, SiteGrid, SiteSums, check_score_deviation, highest_normal, integrate,
 };
@@ -96,11 +96,13 @@ impl MixtureTokens {
             length,
             bias,
             covariance,
-            output_error,
-            score_gradient_error: query_norm * gradient,
-            value_gradient_error: self.output_dimension as f64 * linalg::trace(token_moment.as_ref()),
+            errors: PerQuantity {
+                output: output_error,
+                score_gradient: query_norm * gradient,
+                value_gradient: self.output_dimension as f64 * linalg::trace(token_moment.as_ref()),
+            },
             participation: integrals[layout.participation()],
-            accuracy: Accuracy::Exact { tolerance },
+            tolerance,
         }
     }
 
@@ -125,7 +127,7 @@ impl MixtureTokens {
 
 /// One component as the tilt sees it.
 struct Part {
-    /// πₖ.
+    /// The weight πₖ.
     weight: f64,
     /// mₖ + Gₖθ − T.
     offset: Vec<f64>,
@@ -133,7 +135,7 @@ struct Part {
     along: Vec<f64>,
     /// Gₖ − bₖbₖᵀ.
     rest: Mat<f64>,
-    /// τₖ.
+    /// The standard deviation τₖ of its scores.
     score_deviation: f64,
 }
 

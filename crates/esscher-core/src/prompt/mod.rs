@@ -21,19 +21,17 @@ pub use bounds::{
 pub(crate) use query_average::RadiusRefinement;
 pub use query_average::{AveragedDeviation, QueryAverage, QueryAveraged};
 pub use sampled::{
-    JointErrors, Precision, SampleIdentity, SampleOptions, SampledLength, SampledPrompts, SampledUnit,
-    SampledUnits,
+    Precision, SampleIdentity, SampleOptions, SampledLength, SampledPrompts, SampledUnit, SampledUnits,
 };
 
 pub use crate::prompt_length::PromptLength;
 
-use crate::accuracy::Accuracy;
 use crate::attention::{Attention, Softmax};
 use crate::error::{Error, Result};
 use crate::measure::Measure;
 use crate::monitor::{Completion, Monitor};
 use crate::numerics::check;
-use crate::softmax_weights::RELATIVE_TOLERANCE;
+use crate::quantity::PerQuantity;
 use faer::{Mat, MatRef};
 use gaussian::GaussianTokens;
 use mixture::MixtureTokens;
@@ -51,7 +49,7 @@ use rayon::prelude::*;
 /// let lengths = [PromptLength::new(100)?, PromptLength::new(1_000_000_000_000)?];
 /// let deviations = prompt.at_query(&[0.6, 0.0, 0.8], &lengths)?;
 /// // L times the mean squared error approaches e^{τ²}(tr G + |Gθ|²) = 4e.
-/// assert!((deviations[1].output_error * 1e12 / (4.0 * 1f64.exp()) - 1.0).abs() < 1e-9);
+/// assert!((deviations[1].errors.output * 1e12 / (4.0 * 1f64.exp()) - 1.0).abs() < 1e-9);
 /// # Ok::<(), esscher_core::Error>(())
 /// ```
 #[derive(Debug, Clone)]
@@ -69,28 +67,24 @@ enum TokenTheory {
 
 /// How L tokens deviate from their law at one query: T_L against T, both gradients, all in expectation.
 ///
-/// The tolerance of `accuracy` is relative for the three errors and the participation. The bias is good to the
-/// tolerance times the root of `output_error`, the covariance to the tolerance times `output_error`: both can be
-/// much smaller than that, and then have fewer digits of their own. So may errors of mixtures below 10⁻³⁰ of the
+/// Every number is [`Accuracy::Exact`](crate::Accuracy::Exact). The tolerance is relative for the three errors and the
+/// participation. The bias is good to the tolerance times the root of the output's error, the covariance to the
+/// tolerance times that error: both can be much smaller than that, and then have fewer digits of their own. So may errors of mixtures below 10⁻³⁰ of the
 /// squared size of the tokens, which rest on events that rare.
 #[derive(Debug, Clone)]
 pub struct Deviation {
-    /// L.
+    /// The prompt length L.
     pub length: PromptLength,
     /// E T_L − T.
     pub bias: Vec<f64>,
     /// Cov T_L, about its own mean.
     pub covariance: Mat<f64>,
-    /// E |T_L − T|².
-    pub output_error: f64,
-    /// E ‖∂T_L/∂U − ∂T/∂U‖²_F.
-    pub score_gradient_error: f64,
-    /// E ‖∂T_L/∂V − ∂T/∂V‖²_F: the error of the attended token, once per row of V.
-    pub value_gradient_error: f64,
+    /// The mean squared errors, as [`Quantity`](crate::Quantity) defines them.
+    pub errors: PerQuantity<f64>,
     /// E Σ pₗ², the participation of the tokens; its inverse is their effective number.
     pub participation: f64,
-    /// How the numbers were obtained.
-    pub accuracy: Accuracy,
+    /// Bound on the relative error.
+    pub tolerance: f64,
 }
 
 /// Deviations at many queries: by query, then by length.
@@ -172,8 +166,8 @@ impl FinitePrompt {
 
 impl Deviation {
     fn checked(self) -> Result<Self> {
-        let numbers =
-            [self.output_error, self.score_gradient_error, self.value_gradient_error, self.participation];
+        let PerQuantity { output, score_gradient, value_gradient } = self.errors;
+        let numbers = [output, score_gradient, value_gradient, self.participation];
         let finite = numbers.iter().chain(&self.bias).all(|value| value.is_finite());
         if finite && check::finite_matrix("covariance", self.covariance.as_ref()).is_ok() {
             return Ok(self);
@@ -181,6 +175,3 @@ impl Deviation {
         Err(Error::Overflow { what: "a finite-prompt deviation" })
     }
 }
-
-/// The class of everything that Gaussian tokens give at a query.
-const EXACT: Accuracy = Accuracy::Exact { tolerance: RELATIVE_TOLERANCE };

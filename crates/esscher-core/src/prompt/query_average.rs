@@ -16,6 +16,7 @@ use crate::measure::{Measure, Radial, radial_parts};
 use crate::monitor::{Completion, Monitor};
 use crate::numerics::radius::RadiusLaw;
 use crate::numerics::{ScrambledSobol, Stream, check, linalg, normal, sobol};
+use crate::quantity::{PerQuantity, Quantity};
 use crate::softmax_weights::{
     MAX_SCORE_DEVIATION, MomentTable, NODES, Panels, WeightMoments, check_score_deviation,
 };
@@ -30,13 +31,22 @@ pub struct QueryAverage {
     pub directions: u32,
     /// Independent randomisations, from 2 to 2¹⁶: their spread is the reported error.
     pub randomisations: u32,
-    /// Which randomisations.
+    /// The seed of the randomisations.
     pub seed: u64,
 }
 
 impl QueryAverage {
     /// 8 directions in 4 randomisations, for mixture tokens, where every query costs milliseconds.
     pub const COARSE: QueryAverage = QueryAverage { directions: 8, randomisations: 4, seed: 0 };
+
+    /// How finely every door averages over queries unless told otherwise: [`QueryAverage::COARSE`] for tokens that are
+    /// mixtures of several components, the default for all others.
+    pub fn for_tokens(tokens: &dyn Measure) -> Self {
+        match tokens.as_gaussian_mixture() {
+            Some(components) if components.len() > 1 => QueryAverage::COARSE,
+            _ => QueryAverage::default(),
+        }
+    }
 }
 
 impl Default for QueryAverage {
@@ -49,14 +59,10 @@ impl Default for QueryAverage {
 /// Deviations averaged over queries, at one length; each number carries its class.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct AveragedDeviation {
-    /// L.
+    /// The prompt length L.
     pub length: PromptLength,
-    /// E |T_L − T|² in L²(ν).
-    pub output_error: Estimate,
-    /// E ‖∂T_L/∂U − ∂T/∂U‖² in L²(ν).
-    pub score_gradient_error: Estimate,
-    /// E ‖∂T_L/∂V − ∂T/∂V‖² in L²(ν).
-    pub value_gradient_error: Estimate,
+    /// The mean squared errors in L²(ν).
+    pub errors: PerQuantity<Estimate>,
     /// E Σ pₗ².
     pub participation: Estimate,
 }
@@ -85,7 +91,7 @@ impl FinitePrompt {
     /// misses the heavy tail of the radius at long lengths.
     ///
     /// With mixture tokens every query costs its own integrals, milliseconds each: start with
-    /// [`QueryAverage::COARSE`]. Errors can turn sharply along a ray, for mixture tokens and for queries that are
+    /// [`QueryAverage::for_tokens`]. Errors can turn sharply along a ray, for mixture tokens and for queries that are
     /// not centred, so the radius rule is refined until it settles, and what remains is part of the stated error.
     pub fn over_queries(
         &self,
@@ -191,9 +197,19 @@ impl<'a> QueryRule<'a> {
         Ok(QueryRule::Radial { parts, options })
     }
 
-    /// A law on a line (or a point) has no direction to randomise.
+    /// How an average by this rule is obtained: a law on a line (or a point) has no direction to randomise.
+    fn accuracy(&self) -> Accuracy {
+        match self {
+            QueryRule::Radial { parts, .. } if parts.iter().all(|(_, part)| part.root.ncols() <= 1) => {
+                Accuracy::Exact
+            }
+            QueryRule::Radial { .. } => Accuracy::QuasiMonteCarlo,
+            QueryRule::Drawn { .. } => Accuracy::Sampled,
+        }
+    }
+
     fn is_exact(&self) -> bool {
-        matches!(self, QueryRule::Radial { parts, .. } if parts.iter().all(|(_, part)| part.root.ncols() <= 1))
+        self.accuracy() == Accuracy::Exact
     }
 
     /// Whether a radius varies.
@@ -519,11 +535,8 @@ impl MixtureAverage<'_> {
                     Ok(deviations
                         .iter()
                         .map(|deviation| {
-                            let tolerance = match deviation.accuracy {
-                                Accuracy::Exact { tolerance } => tolerance,
-                                Accuracy::QuasiMonteCarlo { .. } | Accuracy::Sampled { .. } => 0.0,
-                            };
-                            (Errors::of(deviation, *share), Errors::of(deviation, *share * tolerance))
+                            let uncertain = Errors::weighted(deviation, *share * deviation.tolerance);
+                            (Errors::weighted(deviation, *share), uncertain)
                         })
                         .collect())
                 })
@@ -536,12 +549,7 @@ impl MixtureAverage<'_> {
             }
         }
         for (total, uncertain) in total.iter().zip(&uncertain) {
-            for (whole, part) in [
-                (total.output, uncertain.output),
-                (total.score_gradient, uncertain.score_gradient),
-                (total.value_gradient, uncertain.value_gradient),
-                (total.participation, uncertain.participation),
-            ] {
+            for (whole, part) in total.parts().into_iter().zip(uncertain.parts()) {
                 if whole > 0.0 {
                     radius.tolerance = radius.tolerance.max(part / whole);
                 }
@@ -559,21 +567,18 @@ fn summarise(
     radius: RadiusRefinement,
 ) -> Result<Vec<AveragedDeviation>> {
     let count = batches.len() as f64;
-    let estimate = |index: usize, part: fn(&Errors) -> f64| -> Result<Estimate> {
+    let estimate = |index: usize, part: &dyn Fn(&Errors) -> f64| -> Result<Estimate> {
         let mean = batches.iter().map(|batch| part(&batch[index])).sum::<f64>() / count;
         let squares: f64 = batches.iter().map(|batch| (part(&batch[index]) - mean).powi(2)).sum();
         let spread = (squares / (count - 1.0).max(1.0) / count).sqrt();
-        let error = spread.hypot(radius.change.max(radius.tolerance) * mean.abs());
-        let accuracy = match rule {
-            _ if rule.is_exact() => {
-                let tolerance = MomentTable::TOLERANCE.max(radius.change).max(radius.tolerance);
-                Accuracy::Exact { tolerance }
-            }
-            QueryRule::Radial { .. } => Accuracy::QuasiMonteCarlo { randomisation_error: error },
-            QueryRule::Drawn { .. } => Accuracy::Sampled { standard_error: error },
+        let found = if rule.accuracy() == Accuracy::Exact {
+            Estimate::exact_to(mean, MomentTable::TOLERANCE.max(radius.change).max(radius.tolerance))
+        } else {
+            let error = spread.hypot(radius.change.max(radius.tolerance) * mean.abs());
+            Estimate { value: mean, error, accuracy: rule.accuracy() }
         };
-        check::finite_number("an averaged deviation", mean.abs() + error)?;
-        Ok(Estimate { value: mean, accuracy })
+        check::finite_number("an averaged deviation", found.value.abs() + found.error)?;
+        Ok(found)
     };
     lengths
         .iter()
@@ -581,10 +586,10 @@ fn summarise(
         .map(|(index, &length)| {
             Ok(AveragedDeviation {
                 length,
-                output_error: estimate(index, |errors| errors.output)?,
-                score_gradient_error: estimate(index, |errors| errors.score_gradient)?,
-                value_gradient_error: estimate(index, |errors| errors.value_gradient)?,
-                participation: estimate(index, |errors| errors.participation)?,
+                errors: PerQuantity::try_from_fn(|quantity: Quantity| {
+                    estimate(index, &|errors| errors.of[quantity])
+                })?,
+                participation: estimate(index, &|errors| errors.participation)?,
             })
         })
         .collect()

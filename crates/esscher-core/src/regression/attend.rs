@@ -35,7 +35,7 @@ pub(super) struct Workspace {
     padded: usize,
     /// s_l, then the weights.
     scores: Vec<f64>,
-    /// r_l.
+    /// The values r_l.
     values: Vec<f64>,
     /// θ, written by the caller.
     pub(super) tilt: Vec<f64>,

@@ -5,18 +5,19 @@
 
 use super::tasks::LinearTask;
 use super::{
-    AttentionKind, Descent, DescentOptions, DescentState, DescentStop, Draws, LinearRegression, Loss,
+    AttentionKind, Descent, DescentEnd, DescentOptions, DescentState, Draws, LinearRegression, Loss,
     Optimiser, RegressionHead, RegressionLayer, RiskOptions, RiskSimulation,
 };
+use crate::ending::Ending;
 use crate::error::{Error, Result};
-use crate::monitor::{Completion, Monitor, Unwatched};
+use crate::monitor::{Completion, Monitor, Quiet, Unwatched};
 use crate::numerics::{InstructionSet, Stream, check};
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// d.
+/// The dimension d of the covariates.
 pub const DIMENSION: usize = 5;
 
 /// The variance of the label noise: no predictor has a smaller mean squared error.
@@ -25,7 +26,7 @@ pub const NOISE: f64 = 0.1;
 /// The covariance of the covariates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AuthorsCovariance {
-    /// I.
+    /// The identity I.
     Isotropic,
     /// 0.5^|i − j|.
     Toeplitz,
@@ -173,8 +174,8 @@ pub struct AuthorsProgress {
 pub struct AuthorsLeg {
     /// Where the descent is.
     pub state: DescentState,
-    /// Why it ended, once it has.
-    pub stop: Option<DescentStop>,
+    /// How it ended, once it has.
+    pub end: Option<DescentEnd>,
     /// The error of the trained layer, once it is measured.
     pub test_error: Option<TestError>,
 }
@@ -197,8 +198,8 @@ pub struct TrainedLayer {
     pub layer: RegressionLayer,
     /// U = KᵀQ / √(d + 1), v = last row of O V.
     pub head: RegressionHead,
-    /// Why training ended; after divergence the layer is the last sound one.
-    pub stop: DescentStop,
+    /// How training ended; after divergence the layer is the last sound one.
+    pub end: DescentEnd,
     /// Its error on fresh prompts of the same length.
     pub test_error: TestError,
 }
@@ -206,7 +207,7 @@ pub struct TrainedLayer {
 /// Both layers at one length.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AuthorsPoint {
-    /// L.
+    /// The prompt length L.
     pub length: usize,
     /// Softmax attention.
     pub softmax: TrainedLayer,
@@ -300,17 +301,18 @@ impl AuthorsExperiment {
                 let descent = self.descent(length, kind, self.options.steps)?;
                 let leg = progress.legs.entry((length, kind)).or_insert_with(|| AuthorsLeg {
                     state: descent.start(),
-                    stop: None,
+                    end: None,
                     test_error: None,
                 });
                 if !self.is_trained(leg) {
                     leg.test_error = None;
                     let run = descent.run(leg.state.clone(), &Shifted { monitor, before, total })?;
                     leg.state = run.state;
-                    if let DescentStop::Stopped { step } = run.stop {
-                        return Ok(Completion::Stopped { completed: before + step as usize, total });
+                    if run.end.ending == Ending::Stopped {
+                        let completed = before + run.end.step as usize;
+                        return Ok(Completion::Stopped { completed, total });
                     }
-                    leg.stop = Some(run.stop);
+                    leg.end = Some(run.end);
                 }
                 if leg.test_error.is_none() {
                     leg.test_error = self.test(length, descent.layer(&leg.state)?, monitor)?;
@@ -340,13 +342,13 @@ impl AuthorsExperiment {
         super::tasks::check_prompt(DIMENSION, length)?;
         let descent = self.descent(length, kind, self.options.steps)?;
         let run = descent.run(descent.start(), monitor)?;
-        if matches!(run.stop, DescentStop::Stopped { .. }) {
+        if run.end.ending == Ending::Stopped {
             return Ok(None);
         }
         let layer = descent.layer(&run.state)?;
         let Some(test_error) = self.test(length, layer.clone(), monitor)? else { return Ok(None) };
         let Some(head) = layer.effective_heads()?.pop() else { return Ok(None) };
-        Ok(Some(TrainedLayer { layer, head, stop: run.stop, test_error }))
+        Ok(Some(TrainedLayer { layer, head, end: run.end, test_error }))
     }
 
     /// The finished lengths, in order.
@@ -360,10 +362,10 @@ impl AuthorsExperiment {
             let trained = |kind| -> Result<Option<TrainedLayer>> {
                 let leg = progress.legs.get(&(length, kind)).filter(|leg| self.is_trained(leg));
                 let Some(leg) = leg else { return Ok(None) };
-                let (Some(stop), Some(test_error)) = (leg.stop, leg.test_error) else { return Ok(None) };
+                let (Some(end), Some(test_error)) = (leg.end, leg.test_error) else { return Ok(None) };
                 let layer = self.descent(length, kind, self.options.steps)?.layer(&leg.state)?;
                 let Some(head) = layer.effective_heads()?.pop() else { return Ok(None) };
-                Ok(Some(TrainedLayer { layer, head, stop, test_error }))
+                Ok(Some(TrainedLayer { layer, head, end, test_error }))
             };
             if let (Some(softmax), Some(linear)) =
                 (trained(AttentionKind::Softmax)?, trained(AttentionKind::Linear)?)
@@ -389,10 +391,7 @@ impl AuthorsExperiment {
 
     /// Whether training has ended: a leg that finished fewer steps than are now asked for goes on.
     fn is_trained(&self, leg: &AuthorsLeg) -> bool {
-        match leg.stop {
-            Some(DescentStop::Finished) => leg.state.step >= self.options.steps,
-            stop => stop.is_some(),
-        }
+        leg.end.is_some_and(|end| end.ending != Ending::Completed || leg.state.step >= self.options.steps)
     }
 
     /// The training of one leg.
@@ -426,7 +425,8 @@ impl AuthorsExperiment {
             instruction_set: self.options.instruction_set,
         };
         let simulation = RiskSimulation::new(self.task.clone(), layer, length, options)?;
-        let risk = simulation.finish(&Silent(monitor))?.risk;
+        // Tests are short beside training, whose steps are counted.
+        let risk = simulation.finish(&Quiet(monitor))?.risk;
         if risk.count() < u64::from(self.options.test_prompts) {
             return Ok(None);
         }
@@ -474,16 +474,5 @@ impl Monitor for Shifted<'_> {
 
     fn should_stop(&self) -> bool {
         self.monitor.should_stop()
-    }
-}
-
-/// Can be stopped and reports nothing: tests are short beside training.
-struct Silent<'a>(&'a dyn Monitor);
-
-impl Monitor for Silent<'_> {
-    fn progress(&self, _completed: usize, _total: usize) {}
-
-    fn should_stop(&self) -> bool {
-        self.0.should_stop()
     }
 }

@@ -23,7 +23,7 @@ pub struct PointAverage {
     pub points: u32,
     /// Independent randomisations, at least 2: their spread is the reported error.
     pub randomisations: u32,
-    /// Which randomisations.
+    /// The seed of the randomisations.
     pub seed: u64,
 }
 
@@ -120,7 +120,7 @@ impl RiskAverage {
     /// let head = RegressionHead::block(esscher_core::mat![[0.6, 0.1], [0.0, 0.7]].as_ref(), 1.2)?;
     /// let average = RiskAverage::new(&task, PointAverage::default())?;
     /// let found = average.evaluate(&head, &Response::softmax(PromptLength::new(1_000_000)?))?;
-    /// assert!(found.risk.absolute_error() < 1e-5);
+    /// assert!(found.risk.error < 1e-5);
     /// # Ok::<(), esscher_core::Error>(())
     /// ```
     pub fn evaluate(&self, head: &RegressionHead, response: &Response) -> Result<HeadGradient> {
@@ -138,7 +138,7 @@ impl RiskAverage {
     pub fn evaluate_by_points(&self, head: &RegressionHead, response: &Response) -> Result<HeadGradient> {
         let size = self.task.dimension() + 1;
         let nothing = HeadGradient {
-            risk: Estimate { value: self.task.noise_floor(), accuracy: Accuracy::Exact { tolerance: 1e-12 } },
+            risk: Estimate::exact_to(self.task.noise_floor(), 1e-12),
             score: Mat::zeros(size, size),
             value: vec![0.0; size],
             gradient_error: 0.0,
@@ -203,8 +203,8 @@ impl RiskAverage {
         total.gradient_error = (gradient_spread * scale).sqrt();
         total.risk.value = check::finite_number("the risk", total.risk.value + mean.risk)?;
         if mean.risk != 0.0 {
-            let randomisation_error = (risk_spread * scale).sqrt();
-            total.risk.accuracy = Accuracy::QuasiMonteCarlo { randomisation_error };
+            total.risk.error = (risk_spread * scale).sqrt();
+            total.risk.accuracy = Accuracy::QuasiMonteCarlo;
         }
         check::finite_matrix("the gradient in U", total.score.as_ref())?;
         check::finite_vector("the gradient in v", &total.value)?;

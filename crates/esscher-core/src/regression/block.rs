@@ -90,12 +90,12 @@ impl Block {
         Block::new(matrix.as_ref(), scale)
     }
 
-    /// A.
+    /// The matrix A.
     pub fn matrix(&self) -> MatRef<'_, f64> {
         self.matrix.as_ref()
     }
 
-    /// b.
+    /// The gain b.
     pub fn gain(&self) -> f64 {
         self.gain
     }

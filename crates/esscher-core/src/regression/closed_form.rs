@@ -5,7 +5,7 @@
 //! degree two, whose second moments are known.
 
 use super::{HeadGradient, LinearRegression, RegressionHead};
-use crate::accuracy::{Accuracy, Estimate};
+use crate::accuracy::Estimate;
 use crate::error::Result;
 use crate::numerics::{check, linalg};
 use crate::prompt::PromptLength;
@@ -65,7 +65,7 @@ pub fn infinite_risk(head: &RegressionHead, task: &LinearRegression) -> Result<H
     });
     let risk = check::finite_number("the risk", risk + task.noise_floor())?;
     Ok(HeadGradient {
-        risk: Estimate { value: risk, accuracy: Accuracy::Exact { tolerance: 1e-12 } },
+        risk: Estimate::exact_to(risk, 1e-12),
         score: check::finite_matrix_result("the gradient in U", score)?,
         value: check::finite_result("the gradient in v", by_value)?,
         gradient_error: 0.0,

@@ -4,6 +4,7 @@ use super::RegressionLayer;
 use super::attend::Workspace;
 use super::projected::Projected;
 use super::tasks::{PromptDraw, Task, check_prompt};
+use crate::ending::Ending;
 use crate::error::{Error, Result};
 use crate::monitor::Monitor;
 use crate::numerics::{InstructionSet, Stream, check, linalg};
@@ -133,8 +134,8 @@ impl Default for DescentOptions {
 /// ```
 /// use esscher_core::regression::tasks::LinearTask;
 /// use esscher_core::regression::{AttentionKind, LinearRegression, RegressionHead, RegressionLayer};
-/// use esscher_core::regression::{Descent, DescentOptions, DescentStop, Optimiser};
-/// use esscher_core::{Unwatched, mat};
+/// use esscher_core::regression::{Descent, DescentOptions, Optimiser};
+/// use esscher_core::{Ending, Unwatched, mat};
 /// use std::sync::Arc;
 ///
 /// let task = Arc::new(LinearTask::gaussian(&LinearRegression::isotropic(1)?)?);
@@ -143,7 +144,7 @@ impl Default for DescentOptions {
 /// let options = DescentOptions { optimiser: Optimiser::adam(0.02), steps: 200, record: vec![1], ..Default::default() };
 /// let descent = Descent::new(task, layer, 20, options)?;
 /// let run = descent.run(descent.start(), &Unwatched)?;
-/// assert_eq!(run.stop, DescentStop::Finished);
+/// assert_eq!(run.end.ending, Ending::Completed);
 /// assert!(run.state.smoothed_loss.unwrap() < run.state.rows[0].smoothed_loss.unwrap());
 /// # Ok::<(), esscher_core::Error>(())
 /// ```
@@ -188,34 +189,32 @@ pub struct DescentRow {
     pub parameters: Vec<f64>,
 }
 
-/// Why a descent ended.
+/// How a descent ended.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum DescentStop {
-    /// All steps were taken.
-    Finished,
-    /// The step after `step` would have left the numbers or lost all sense: the loss of its batch was more than a
-    /// million times that of predicting zero, or something overflowed. The state holds the last sound parameters; try
-    /// a smaller rate.
-    Diverged {
-        /// Steps taken before.
-        step: u32,
-        /// The loss of the bad batch if that is a number, else the smoothed loss before it; none if there was none.
-        loss: Option<f64>,
-    },
-    /// The monitor asked to stop after `step` steps: resume from the state.
-    Stopped {
-        /// Steps taken.
-        step: u32,
-    },
+pub struct DescentEnd {
+    /// Completed: all steps were taken. Stopped: the monitor asked for it, resume from the state. Diverged: the next step
+    /// would have left the numbers or lost all sense, because the loss of its batch was more than a million times
+    /// that of predicting zero, or something overflowed; the state holds the last sound parameters, try a smaller rate.
+    pub ending: Ending,
+    /// Steps taken.
+    pub step: u32,
+    /// After divergence: the loss of the bad batch if that is a number, else the smoothed loss before it if there is one.
+    pub loss: Option<f64>,
 }
 
-/// What a descent reached, and why it ended.
+/// What a descent reached, and how it ended.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DescentRun {
-    /// Where it ended.
+    /// The state that was reached.
     pub state: DescentState,
-    /// Why.
-    pub stop: DescentStop,
+    /// How it ended.
+    pub end: DescentEnd,
+}
+
+impl DescentRun {
+    fn new(state: DescentState, ending: Ending, loss: Option<f64>) -> Self {
+        DescentRun { end: DescentEnd { ending, step: state.step, loss }, state }
+    }
 }
 
 /// A loss beyond this multiple of the loss of predicting zero on the same batch is divergence.
@@ -314,14 +313,12 @@ impl Descent {
         self.record(&mut state, &layer);
         while state.step < self.options.steps {
             if monitor.should_stop() {
-                let stop = DescentStop::Stopped { step: state.step };
-                return Ok(DescentRun { state, stop });
+                return Ok(DescentRun::new(state, Ending::Stopped, None));
             }
             let loss = batch.run(self, &layer, state.step)?;
             if !self.advance(&mut state, &mut layer, loss, &batch.gradient) {
                 let loss = Some(loss.value).filter(|loss| loss.is_finite()).or(state.smoothed_loss);
-                let stop = DescentStop::Diverged { step: state.step, loss };
-                return Ok(DescentRun { state, stop });
+                return Ok(DescentRun::new(state, Ending::Diverged, loss));
             }
             let weight = self.options.smoothing;
             state.smoothed_loss =
@@ -332,7 +329,7 @@ impl Descent {
                 monitor.progress(state.step as usize, self.options.steps as usize);
             }
         }
-        Ok(DescentRun { state, stop: DescentStop::Finished })
+        Ok(DescentRun::new(state, Ending::Completed, None))
     }
 
     fn check_state(&self, state: &DescentState) -> Result<()> {

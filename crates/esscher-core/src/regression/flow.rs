@@ -5,13 +5,13 @@
 //! unit of work where there is no drift: infinite prompts, linear attention, and short times.
 
 use super::Landscape;
+use crate::ending::Ending;
 use crate::error::{Error, Result};
 use crate::monitor::Monitor;
 use crate::numerics::{check, dormand_prince, linalg, rosenbrock};
 use faer::Mat;
 use faer::linalg::solvers::Solve;
 use rayon::prelude::*;
-use std::fmt;
 use std::ops::ControlFlow;
 
 /// How to integrate.
@@ -72,7 +72,7 @@ impl FlowOptions {
 /// A moment of a flow.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FlowRow {
-    /// Time.
+    /// The time of this moment.
     pub time: f64,
     /// Parameters, as the landscape orders them.
     pub parameters: Vec<f64>,
@@ -85,71 +85,15 @@ pub struct FlowRow {
     pub balance: f64,
 }
 
-/// Why a flow ended.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum FlowEnding {
-    /// The gradient's norm fell to the stated one.
-    Stationary {
-        /// When.
-        time: f64,
-        /// The norm there.
-        gradient_norm: f64,
-    },
-    /// The last time asked for was reached.
-    TimeReached,
-    /// The parameters grew beyond what was allowed.
-    Diverged {
-        /// When.
-        time: f64,
-        /// Their norm.
-        norm: f64,
-    },
-    /// The integrator could not go on: its step fell below the resolution of time.
-    Stuck {
-        /// When.
-        time: f64,
-    },
-    /// The allowance of steps is spent.
-    TooManySteps {
-        /// When.
-        time: f64,
-    },
-    /// The monitor asked to stop.
-    Stopped {
-        /// When.
-        time: f64,
-    },
-}
-
-impl fmt::Display for FlowEnding {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            FlowEnding::Stationary { time, gradient_norm } => {
-                write!(formatter, "stationary at time {time:.6}: the gradient's norm is {gradient_norm:.1e}")
-            }
-            FlowEnding::TimeReached => write!(formatter, "reached the end time"),
-            FlowEnding::Diverged { time, norm } => {
-                write!(formatter, "diverged at time {time:.6}: the parameters' norm is {norm:.1e}")
-            }
-            FlowEnding::Stuck { time } => write!(
-                formatter,
-                "stuck at time {time:.6}: the step fell below the resolution of time; loosen the tolerance"
-            ),
-            FlowEnding::TooManySteps { time } => {
-                write!(formatter, "the allowance of steps was spent by time {time:.6}; use the stiff method")
-            }
-            FlowEnding::Stopped { time } => write!(formatter, "stopped by the monitor at time {time:.6}"),
-        }
-    }
-}
-
 /// A flow as far as it got: rows at the times asked for, and one where it ended.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trajectory {
     /// In the order of time; the last is the end.
     pub rows: Vec<FlowRow>,
-    /// Why it ended.
-    pub ending: FlowEnding,
+    /// Why it ended: stationary, completed (the last time was reached), diverged, stuck, out of steps or stopped.
+    pub ending: Ending,
+    /// The ending in words, with its numbers.
+    pub sentence: String,
     /// Accepted steps.
     pub steps: usize,
 }
@@ -234,8 +178,8 @@ pub fn flow_through(
     check::vector("the parameters", landscape.size(), start)?;
     let first = row(landscape, 0.0, start)?;
     if first.gradient_norm <= options.stationary {
-        let ending = FlowEnding::Stationary { time: 0.0, gradient_norm: first.gradient_norm };
-        return Ok(Trajectory { rows: vec![first], ending, steps: 0 });
+        let sentence = sentence(Ending::Stationary, 0.0, first.gradient_norm);
+        return Ok(Trajectory { rows: vec![first], ending: Ending::Stationary, sentence, steps: 0 });
     }
     let settings = dormand_prince::Settings {
         relative_tolerance: options.tolerance,
@@ -247,13 +191,11 @@ pub fn flow_through(
         slope.iter_mut().for_each(|entry| *entry = -*entry);
         Ok(())
     };
-    let observe = |state: &dormand_prince::State| -> ControlFlow<FlowEnding> {
-        let time = state.time();
-        let (norm, gradient_norm) = (landscape.norm(state.value()), landscape.norm(state.slope()));
-        if !(norm <= options.largest) {
-            ControlFlow::Break(FlowEnding::Diverged { time, norm })
-        } else if gradient_norm <= options.stationary {
-            ControlFlow::Break(FlowEnding::Stationary { time, gradient_norm })
+    let observe = |state: &dormand_prince::State| -> ControlFlow<Ending> {
+        if !(landscape.norm(state.value()) <= options.largest) {
+            ControlFlow::Break(Ending::Diverged)
+        } else if landscape.norm(state.slope()) <= options.stationary {
+            ControlFlow::Break(Ending::Stationary)
         } else {
             ControlFlow::Continue(())
         }
@@ -289,17 +231,36 @@ pub fn flow_through(
     }
     let last = &solution.last;
     if rows.last().is_none_or(|row| row.time < last.time()) && landscape.norm(last.value()).is_finite() {
-        rows.push(row(landscape, last.time(), last.value())?);
+        match row(landscape, last.time(), last.value()) {
+            Ok(end) => rows.push(end),
+            // It diverged beyond what has a risk: the ending says so.
+            Err(Error::Overflow { .. }) => {}
+            Err(error) => return Err(error),
+        }
     }
-    use dormand_prince::Ending;
-    let ending = match solution.ending {
-        Ending::Reached => FlowEnding::TimeReached,
-        Ending::Observed(ending) => ending,
-        Ending::StepTooSmall { time, .. } => FlowEnding::Stuck { time },
-        Ending::TooManySteps { time, .. } => FlowEnding::TooManySteps { time },
-        Ending::Stopped { time } => FlowEnding::Stopped { time },
-    };
-    Ok(Trajectory { rows, ending, steps: solution.steps })
+    let ending = solution.ending;
+    let moved = if ending == Ending::Diverged { last.value() } else { last.slope() };
+    let sentence = sentence(ending, last.time(), landscape.norm(moved));
+    Ok(Trajectory { rows, ending, sentence, steps: solution.steps })
+}
+
+/// An ending at a time in words, with the norm of the parameters where they diverged, that of the gradient elsewhere.
+fn sentence(ending: Ending, time: f64, norm: f64) -> String {
+    match ending {
+        Ending::Stationary => format!("stationary at time {time:.6}: the gradient's norm is {norm:.1e}"),
+        Ending::Completed => "reached the end time".to_string(),
+        Ending::Diverged => format!("diverged at time {time:.6}: the parameters' norm is {norm:.1e}"),
+        Ending::Stuck => format!(
+            "stuck at time {time:.6}: the step fell below the resolution of time; loosen the tolerance"
+        ),
+        Ending::OutOfSteps => {
+            format!("the allowance of steps was spent by time {time:.6}; use the stiff method")
+        }
+        Ending::Stopped => format!("stopped by the monitor at time {time:.6}"),
+        Ending::GoalReached | Ending::Collapsed | Ending::BlownUp => {
+            format!("{} at time {time:.6}", ending.name())
+        }
+    }
 }
 
 /// The stationary point next to a guess, by Newton's method; none if the steps leave the guess's neighbourhood, do
@@ -349,7 +310,7 @@ fn row(landscape: &dyn Landscape, time: f64, parameters: &[f64]) -> Result<FlowR
         time,
         parameters: parameters.to_vec(),
         risk,
-        gradient_norm: landscape.norm(&gradient),
+        gradient_norm: check::finite_number("the norm of the gradient", landscape.norm(&gradient))?,
         balance: landscape.balance(parameters),
     })
 }

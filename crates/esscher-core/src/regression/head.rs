@@ -46,12 +46,12 @@ impl RegressionHead {
         self.value.len() - 1
     }
 
-    /// U.
+    /// The score matrix U.
     pub fn score(&self) -> MatRef<'_, f64> {
         self.score.as_ref()
     }
 
-    /// v.
+    /// The value vector v.
     pub fn value(&self) -> &[f64] {
         &self.value
     }

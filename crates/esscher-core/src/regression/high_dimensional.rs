@@ -57,7 +57,7 @@ impl HighDimensional {
         self.context_ratio
     }
 
-    /// ρ.
+    /// The variance ρ of the noise.
     pub fn noise(&self) -> f64 {
         self.noise
     }

@@ -1,7 +1,9 @@
 //! How long prompts must be for training to reach the noise floor: the L(ε) of the in-context theorem, measured.
 
-use super::{FlowEnding, FlowOptions, Method, Response, SpectralLandscape, SpectralTask, flow, settle};
+use super::{FlowOptions, Method, Response, SpectralLandscape, SpectralTask, flow, settle};
+use crate::accuracy::Estimate;
 use crate::concentration::{Horizon, horizon};
+use crate::ending::Ending;
 use crate::error::{Error, Result};
 use crate::monitor::Monitor;
 use crate::prompt::PromptLength;
@@ -34,11 +36,53 @@ pub fn training_horizon(
     if !(excess >= 1e-9 && excess.is_finite()) {
         return Err(Error::OutOfRange { what: "the excess risk", value: excess, expected: "at least 1e-9" });
     }
-    let start = task.initial(scale)?;
-    let mut search = Search {
-        task,
-        start,
-        options: FlowOptions {
+    let mut search = Search::new(task, scale, excess, monitor)?;
+    let found = search.run()?;
+    let Horizon::Found { length, error, before: Some(_) } = found else {
+        return Ok(found);
+    };
+    match search.flowed(length)? {
+        None => Ok(Horizon::Stopped { above: None, within: Some(length) }),
+        Some(flowed) if (flowed.value - error.value).abs() <= error.error => Ok(found),
+        Some(_) => {
+            search.newton = false;
+            search.run()
+        }
+    }
+}
+
+/// The excess risk over the noise floor at which the flow at this length ends, as [`training_horizon`] with this `excess`
+/// measures it; none if the monitor asked to stop.
+///
+/// # Errors
+/// As [`training_horizon`].
+pub fn training_excess(
+    task: &SpectralTask,
+    scale: f64,
+    length: PromptLength,
+    excess: f64,
+    monitor: &dyn Monitor,
+) -> Result<Option<Estimate>> {
+    Search::new(task, scale, excess, monitor)?.flowed(length)
+}
+
+/// Excess risks of limits are known to this fraction of the excess asked for: what the search checks itself to.
+const LIMIT_TOLERANCE: f64 = 1e-6;
+
+struct Search<'a> {
+    task: &'a SpectralTask,
+    start: Vec<f64>,
+    excess: f64,
+    options: FlowOptions,
+    monitor: &'a dyn Monitor,
+    /// Stationary points found so far, and the excess risk there.
+    settled: Vec<(PromptLength, Vec<f64>, Estimate)>,
+    newton: bool,
+}
+
+impl<'a> Search<'a> {
+    fn new(task: &'a SpectralTask, scale: f64, excess: f64, monitor: &'a dyn Monitor) -> Result<Self> {
+        let options = FlowOptions {
             end_time: 1e15,
             // The risk errs by the square of the gradient over the curvature, which is of the order of the excess.
             stationary: (1e-4 * excess).min(1e-8),
@@ -47,38 +91,14 @@ pub fn training_horizon(
             tolerance: 1e-5,
             largest: 1e6,
             method: Method::Stiff,
-        },
-        monitor,
-        settled: Vec::new(),
-        newton: true,
-    };
-    let found = search.run(excess)?;
-    let Horizon::Found { length, error, .. } = found else {
-        return Ok(found);
-    };
-    match search.flowed(length)? {
-        None => Ok(Horizon::Stopped { above: None, within: Some(length) }),
-        Some(flowed) if (flowed - error).abs() <= 1e-6 * excess => Ok(found),
-        Some(_) => {
-            search.newton = false;
-            search.run(excess)
-        }
+        };
+        let start = task.initial(scale)?;
+        Ok(Search { task, start, excess, options, monitor, settled: Vec::new(), newton: true })
     }
-}
 
-struct Search<'a> {
-    task: &'a SpectralTask,
-    start: Vec<f64>,
-    options: FlowOptions,
-    monitor: &'a dyn Monitor,
-    /// Stationary points found so far, and the excess risk there.
-    settled: Vec<(PromptLength, Vec<f64>, f64)>,
-    newton: bool,
-}
-
-impl Search<'_> {
-    fn run(&mut self, excess: f64) -> Result<Horizon> {
+    fn run(&mut self) -> Result<Horizon> {
         self.settled.clear();
+        let excess = self.excess;
         let mut stopped = false;
         let found = horizon(excess, PromptLength::MAX, |length| match self.excess_at(length)? {
             Some(excess) => Ok(excess),
@@ -93,14 +113,14 @@ impl Search<'_> {
         let lengths = |within: bool| {
             self.settled
                 .iter()
-                .filter(move |(_, _, risk)| (*risk <= excess) == within)
+                .filter(move |(_, _, risk)| (risk.value <= excess) == within)
                 .map(|(length, ..)| *length)
         };
         Ok(Horizon::Stopped { above: lengths(false).max(), within: lengths(true).min() })
     }
 
     /// The excess risk where training ends; none if the monitor asked to stop.
-    fn excess_at(&mut self, length: PromptLength) -> Result<Option<f64>> {
+    fn excess_at(&mut self, length: PromptLength) -> Result<Option<Estimate>> {
         if self.monitor.should_stop() {
             return Ok(None);
         }
@@ -120,7 +140,7 @@ impl Search<'_> {
         Ok(Some(excess))
     }
 
-    fn flowed(&self, length: PromptLength) -> Result<Option<f64>> {
+    fn flowed(&self, length: PromptLength) -> Result<Option<Estimate>> {
         let landscape = self.landscape(length);
         self.limit_of_flow(&landscape)?.map(|limit| self.excess_of(&landscape, &limit)).transpose()
     }
@@ -132,15 +152,15 @@ impl Search<'_> {
     fn limit_of_flow(&self, landscape: &SpectralLandscape) -> Result<Option<Vec<f64>>> {
         let trajectory = flow(landscape, &self.start, &self.options, self.monitor)?;
         match trajectory.ending {
-            FlowEnding::Stationary { .. } => Ok(Some(trajectory.last()?.parameters.clone())),
-            FlowEnding::Stopped { .. } => Ok(None),
+            Ending::Stationary => Ok(Some(trajectory.last()?.parameters.clone())),
+            Ending::Stopped => Ok(None),
             _ => Err(Error::Empty { what: "the limit of the flow (it did not become stationary)" }),
         }
     }
 
-    fn excess_of(&self, landscape: &SpectralLandscape, parameters: &[f64]) -> Result<f64> {
+    fn excess_of(&self, landscape: &SpectralLandscape, parameters: &[f64]) -> Result<Estimate> {
         let (entries, gain) = parameters.split_at(self.task.groups().len());
         let risk = self.task.risk_and_gradient(entries, gain[0], &landscape.response)?.risk;
-        Ok(risk - self.task.noise_floor())
+        Ok(Estimate::exact(risk - self.task.noise_floor(), LIMIT_TOLERANCE * self.excess))
     }
 }

@@ -131,7 +131,7 @@ impl RegressionLayer {
         Ok(layer)
     }
 
-    /// d.
+    /// The dimension d.
     pub fn dimension(&self) -> usize {
         self.dimension
     }

@@ -129,12 +129,12 @@ impl LinearAttention {
         &self.task
     }
 
-    /// N.
+    /// The context length N.
     pub fn length(&self) -> ContextLength {
         self.length
     }
 
-    /// d.
+    /// The dimension d.
     pub fn dimension(&self) -> usize {
         self.task.dimension()
     }
@@ -338,7 +338,7 @@ impl Landscape for LinearAttention {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct InitialScale {
-    /// α.
+    /// The initial scale α.
     pub scale: f64,
     /// √(2/(‖Γ‖√d)): below it, α²‖Γ‖√d < 2, which is sufficient without noise and with queries like the covariates
     /// (Zhang, Frei and Bartlett 2024).

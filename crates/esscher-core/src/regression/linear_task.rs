@@ -103,17 +103,17 @@ impl LinearRegression {
         Ok(self)
     }
 
-    /// d.
+    /// The dimension d.
     pub fn dimension(&self) -> usize {
         self.covariance.nrows()
     }
 
-    /// Σ.
+    /// The covariance Σ of the covariates.
     pub fn covariance(&self) -> MatRef<'_, f64> {
         self.covariance.as_ref()
     }
 
-    /// Σ_q.
+    /// The covariance Σ_q of the query.
     pub fn query_covariance(&self) -> MatRef<'_, f64> {
         self.query_covariance.as_ref()
     }
@@ -128,7 +128,7 @@ impl LinearRegression {
         self.query_noise
     }
 
-    /// k.
+    /// The scale k of the prior.
     pub fn prior_scale(&self) -> f64 {
         self.prior_scale
     }

@@ -36,6 +36,7 @@ mod simulation;
 mod spectral;
 pub mod tasks;
 mod training;
+mod valley;
 
 pub use average::{HeadGradient, PointAverage, RiskAverage};
 pub use baselines::{Baseline, baseline_risks, bayes_at_length};
@@ -43,12 +44,12 @@ pub use block::{Block, BlockGradient};
 pub use closed_form::{infinite_risk, linear_risk};
 pub use covariates::{DrawnCovariates, DrawnLandscape};
 pub use descent::{
-    Descent, DescentOptions, DescentRow, DescentRun, DescentState, DescentStop, Draws, Loss, Optimiser,
+    Descent, DescentEnd, DescentOptions, DescentRow, DescentRun, DescentState, Draws, Loss, Optimiser,
 };
-pub use flow::{FlowEnding, FlowOptions, FlowRow, Method, Trajectory, flow, flow_through, settle};
+pub use flow::{FlowOptions, FlowRow, Method, Trajectory, flow, flow_through, settle};
 pub use head::RegressionHead;
 pub use high_dimensional::HighDimensional;
-pub use horizon::training_horizon;
+pub use horizon::{training_excess, training_horizon};
 pub use landscape::{BlockLandscape, Landscape, LayerLandscape, SpectralLandscape};
 pub use layer::{AttentionKind, RegressionLayer};
 pub use linear_attention::{ContextLength, InitialScale, LinearAttention};

@@ -132,7 +132,7 @@ impl SpectralTask {
         &self.groups
     }
 
-    /// d.
+    /// The dimension d.
     pub fn dimension(&self) -> u64 {
         self.groups.iter().map(|group| u64::from(group.multiplicity)).sum()
     }

@@ -79,12 +79,12 @@ impl OppositePair {
         Ok(assemble(length.as_f64(), &single[0], &pair))
     }
 
-    /// C₁.
+    /// The first coefficient C₁.
     pub fn first(&self) -> f64 {
         1.0 - self.first_deficit
     }
 
-    /// C₂.
+    /// The second coefficient C₂.
     pub fn second(&self) -> f64 {
         1.0 - self.second_deficit
     }

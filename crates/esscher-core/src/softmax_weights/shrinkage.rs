@@ -40,12 +40,12 @@ impl Shrinkage {
         }
     }
 
-    /// c₁.
+    /// The first coefficient c₁.
     pub fn first(&self) -> f64 {
         1.0 - self.first_deficit
     }
 
-    /// c₂.
+    /// The second coefficient c₂.
     pub fn second(&self) -> f64 {
         1.0 - self.second_deficit
     }

@@ -19,40 +19,29 @@
 //! # Ok::<(), specification::Mistake>(())
 //! ```
 
+mod keys;
+mod mistake;
 mod normalised;
-mod value;
+mod rules;
+mod written;
 
-pub use value::Form;
+pub use keys::{Keys, schema_of};
+pub use mistake::{Mistake, Place, Problem};
+pub use rules::{
+    Kind, Rule, choice, choices, integer, integers, one_of, own, real, reals, shared, some_of, table, tables,
+    text, texts, truth,
+};
+pub use written::{Form, Native, Written};
 
-use normalised::Written;
+use mistake::short;
+use normalised::Normal;
+use std::any::Any;
 use std::fmt;
 use std::ops::{Range, RangeInclusive};
 use std::rc::Rc;
+use std::sync::Arc;
 use toml::de::DeTable;
-use value::{Entry, Placed, Value};
-
-/// A specification that makes no sense, and where.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mistake {
-    /// The file's name as the caller gave it.
-    pub file: String,
-    /// From 1.
-    pub line: usize,
-    /// From 1, in characters.
-    pub column: usize,
-    /// What is wrong, naming the key, what was expected and what was found.
-    pub message: String,
-    /// What to try.
-    pub hint: Option<String>,
-}
-
-impl fmt::Display for Mistake {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{}:{}:{}: {}", self.file, self.line, self.column, self.message)
-    }
-}
-
-impl std::error::Error for Mistake {}
+use written::{Entry, Placed};
 
 type Result<T> = std::result::Result<T, Mistake>;
 
@@ -101,13 +90,38 @@ pub fn read<T>(
     text: &str,
     reader: impl FnOnce(&mut Section) -> Result<T>,
 ) -> Result<(T, String)> {
-    let source = Rc::new(Source { file: file.to_string(), text: text.to_string() });
+    let source = Source { file: file.to_string(), text: text.to_string() };
     let table = DeTable::parse(text).map_err(|error| {
-        let place = error.span().unwrap_or(0..0);
+        let place = source.place(error.span().unwrap_or(0..0).start);
         // The parser's messages may spread over lines; ours are sentences.
-        source.mistake(place.start, error.message().split('\n').collect::<Vec<_>>().join("; "), None)
+        let message = error.message().split('\n').collect::<Vec<_>>().join("; ");
+        Mistake { place: Some(place), key: String::new(), problem: Problem::Wrong(message), hint: None }
     })?;
-    let mut section = Section::new(source, String::new(), table.span(), value::entries(table.get_ref()));
+    let entries = written::entries(table.get_ref());
+    read_section(Section::new(Some(Rc::new(source)), String::new(), table.span(), entries), reader)
+}
+
+/// Reads what a door has written down itself: no file, so mistakes name the key alone.
+///
+/// # Errors
+/// As [`read`], and anything but a table.
+pub fn read_written<T>(
+    written: Written,
+    reader: impl FnOnce(&mut Section) -> Result<T>,
+) -> Result<(T, String)> {
+    match written {
+        Written::Table(entries) => read_section(Section::new(None, String::new(), 0..0, entries), reader),
+        other => {
+            let problem = Problem::Wrong(format!("expected keys with their values, found {}", other.form()));
+            Err(Mistake { place: None, key: String::new(), problem, hint: None })
+        }
+    }
+}
+
+fn read_section<T>(
+    mut section: Section,
+    reader: impl FnOnce(&mut Section) -> Result<T>,
+) -> Result<(T, String)> {
     let made = reader(&mut section)?;
     section.check_keys()?;
     let mut text = String::new();
@@ -122,35 +136,103 @@ struct Source {
 }
 
 impl Source {
-    fn mistake(&self, place: usize, message: String, hint: Option<String>) -> Mistake {
-        let before = self.text.get(..place).unwrap_or(&self.text);
+    fn place(&self, at: usize) -> Place {
+        let before = self.text.get(..at).unwrap_or(&self.text);
         let start = before.rfind('\n').map_or(0, |newline| newline + 1);
         let line = before.matches('\n').count() + 1;
-        let column = before[start..].chars().count() + 1;
-        Mistake { file: self.file.clone(), line, column, message, hint }
+        Place { file: self.file.clone(), line, column: before[start..].chars().count() + 1 }
     }
 }
 
 /// A table of a specification while it is read.
 #[derive(Debug)]
 pub struct Section {
-    source: Rc<Source>,
+    /// The file, if there is one.
+    source: Option<Rc<Source>>,
     /// The table's own key with a dot, empty for the file.
     prefix: String,
     place: Range<usize>,
     entries: Vec<Entry>,
     asked: Vec<&'static str>,
-    written: Vec<(String, Written)>,
+    written: Vec<(String, Normal)>,
+    /// What readers may use beside the keys, and their tables too.
+    provided: Option<Rc<dyn Any>>,
 }
 
 impl Section {
-    fn new(source: Rc<Source>, prefix: String, place: Range<usize>, entries: Vec<Entry>) -> Self {
-        Section { source, prefix, place, entries, asked: Vec::new(), written: Vec::new() }
+    fn new(source: Option<Rc<Source>>, prefix: String, place: Range<usize>, entries: Vec<Entry>) -> Self {
+        Section { source, prefix, place, entries, asked: Vec::new(), written: Vec::new(), provided: None }
+    }
+
+    /// Hands readers something beside the keys, such as a store of files; tables inside get it too.
+    pub fn provide<T: Any>(&mut self, provided: T) {
+        self.provided = Some(Rc::new(provided));
+    }
+
+    /// What was handed over beside the keys, if it is of this type.
+    pub fn provided<T: Any>(&self) -> Option<Rc<T>> {
+        self.provided.clone()?.downcast().ok()
     }
 
     /// The form of the value of this key, if it is given.
     pub fn form(&mut self, key: &'static str) -> Option<Form> {
         self.find(key).map(|entry| entry.value.value.form())
+    }
+
+    /// The value of this key if a door handed over an object of this type; it is written down as `shown` says.
+    pub fn native<T: Any + Send + Sync>(&mut self, key: &'static str) -> Option<Arc<T>> {
+        let native = match &self.find(key)?.value.value {
+            Written::Native(native) => native.clone(),
+            _ => return None,
+        };
+        let made = native.object.downcast().ok()?;
+        self.write(key, normalised::quoted(&native.shown));
+        Some(made)
+    }
+
+    /// The value of this key, if it is given: for short forms, which stand for a longer one.
+    pub fn written(&mut self, key: &'static str) -> Option<&Written> {
+        self.find(key).map(|entry| &entry.value.value)
+    }
+
+    /// Puts the longer form of a value in its place.
+    pub fn replace(&mut self, key: &'static str, longer: Written) {
+        if let Some(entry) = self.entries.iter_mut().find(|entry| entry.key == key) {
+            entry.value.value = longer;
+        }
+    }
+
+    /// Writes down what stands for a key that may be left out and was: a default that is known only after all keys are read.
+    /// What is written down is then in the order in which keys were asked for.
+    ///
+    /// ```
+    /// use esscher_lab::specification::{self, Written};
+    /// let (_, text) = specification::read("mine.toml", "size = 2", |file| {
+    ///     let given = file.form("count");
+    ///     let size = file.integer("size", 1..=9, None)?;
+    ///     if given.is_none() {
+    ///         file.fill("count", &Written::number(10.0 / size as f64));
+    ///     }
+    ///     Ok(())
+    /// })?;
+    /// assert_eq!(text, "count = 5\nsize = 2\n");
+    /// # Ok::<(), specification::Mistake>(())
+    /// ```
+    pub fn fill(&mut self, key: &'static str, value: &Written) {
+        self.find(key);
+        self.write(key, normalised::written(value));
+        let asked = &self.asked;
+        self.written.sort_by_key(|(key, _)| asked.iter().position(|known| known == key));
+    }
+
+    /// Takes back what was written down for keys that have no part here after all.
+    pub fn omit(&mut self, keys: &[&'static str]) {
+        self.written.retain(|(key, _)| !keys.contains(&key.as_str()));
+    }
+
+    /// Every key that is given here.
+    pub fn given(&self) -> impl Iterator<Item = &str> {
+        self.entries.iter().map(|entry| entry.key.as_str())
     }
 
     /// A real number; required if there is no default.
@@ -189,7 +271,6 @@ impl Section {
         replacement: u64,
     ) -> Result<u64> {
         self.integer(key, range, Some(replacement))?;
-        self.written.pop();
         self.write(key, replacement.to_string());
         Ok(replacement)
     }
@@ -197,7 +278,7 @@ impl Section {
     /// True or false.
     pub fn truth(&mut self, key: &'static str, default: Option<bool>) -> Result<bool> {
         let value = match self.value(key, default.is_some())? {
-            Some(Placed { value: Value::Truth(value), .. }) => value,
+            Some(Placed { value: Written::Truth(value), .. }) => value,
             Some(other) => return Err(self.expected(key, &other, "true or false")),
             None => default.unwrap_or_default(),
         };
@@ -208,7 +289,7 @@ impl Section {
     /// Any text on one line.
     pub fn text(&mut self, key: &'static str, default: Option<&str>) -> Result<String> {
         let value = match self.value(key, default.is_some())? {
-            Some(Placed { place, value: Value::Text(text) }) => {
+            Some(Placed { place, value: Written::Text(text) }) => {
                 if text.chars().any(char::is_control) {
                     return Err(self.at(&place, key, "expected text on one line", None));
                 }
@@ -232,7 +313,7 @@ impl Section {
             Some(items) => items
                 .iter()
                 .map(|item| match &item.value {
-                    Value::Text(text) if !text.chars().any(char::is_control) => Ok(text.clone()),
+                    Written::Text(text) if !text.chars().any(char::is_control) => Ok(text.clone()),
                     _ => Err(self.expected(key, item, "text in quotes on one line")),
                 })
                 .collect::<Result<Vec<String>>>()?,
@@ -250,7 +331,6 @@ impl Section {
         proper: impl FnOnce(&str) -> String,
     ) -> Result<String> {
         let value = proper(&self.text(key, default)?);
-        self.written.pop();
         self.write(key, normalised::quoted(&value));
         Ok(value)
     }
@@ -329,7 +409,7 @@ impl Section {
     pub fn matrix(&mut self, key: &'static str, largest: usize) -> Result<Vec<Vec<f64>>> {
         let mut rows: Vec<Vec<f64>> = Vec::new();
         for row in self.list(key, &(1..=largest), false)?.unwrap_or_default() {
-            let Value::List(items) = &row.value else {
+            let Written::List(items) = &row.value else {
                 return Err(self.expected(key, &row, "a list of rows, [[1, 0], [0, 1]]"));
             };
             let found = items.len();
@@ -356,14 +436,14 @@ impl Section {
         reader: impl FnOnce(&mut Section) -> Result<T>,
     ) -> Result<T> {
         let (place, entries) = match self.value(key, true)? {
-            Some(Placed { place, value: Value::Table(entries) }) => (place, Some(entries)),
+            Some(Placed { place, value: Written::Table(entries) }) => (place, Some(entries)),
             Some(other) => return Err(self.expected(key, &other, "a table")),
             None => (self.place.clone(), None),
         };
         let given = entries.is_some();
         let made = self.inside(format!("{}{key}.", self.prefix), place, entries.unwrap_or_default(), reader);
         let (made, written) = made.map_err(|mistake| if given { mistake } else { self.misspelt(mistake) })?;
-        self.written.push((key.to_string(), Written::Table(written)));
+        self.set(key, Normal::Table(written));
         Ok(made)
     }
 
@@ -377,7 +457,7 @@ impl Section {
         let (mut made, mut all) = (Vec::new(), Vec::new());
         let items = self.list(key, &count, false)?.unwrap_or_default();
         for (number, item) in items.into_iter().enumerate() {
-            let Value::Table(entries) = item.value else {
+            let Written::Table(entries) = item.value else {
                 return Err(self.expected(key, &item, "a list of tables, [[...]]"));
             };
             let prefix = format!("{}{key}[{}].", self.prefix, number + 1);
@@ -385,7 +465,7 @@ impl Section {
             made.push(one);
             all.push(written);
         }
-        self.written.push((key.to_string(), Written::Tables(all)));
+        self.set(key, Normal::Tables(all));
         Ok(made)
     }
 
@@ -410,8 +490,9 @@ impl Section {
         place: Range<usize>,
         entries: Vec<Entry>,
         reader: impl FnOnce(&mut Section) -> Result<T>,
-    ) -> Result<(T, Vec<(String, Written)>)> {
+    ) -> Result<(T, Vec<(String, Normal)>)> {
         let mut section = Section::new(self.source.clone(), prefix, place, entries);
+        section.provided.clone_from(&self.provided);
         let made = reader(&mut section)?;
         section.check_keys()?;
         Ok((made, section.written))
@@ -429,8 +510,8 @@ impl Section {
         let near = self.unknown().find_map(|entry| Some((entry, nearest(&entry.key, &self.asked)?)));
         match near {
             Some((entry, near)) => {
-                let hint = format!("did you mean `{near}` where the file says `{}`?", short(&entry.key));
-                self.source.mistake(entry.place.start, mistake.message, Some(hint))
+                let hint = format!("did you mean `{near}` where you wrote `{}`?", short(&entry.key));
+                Mistake { place: self.place_of(&entry.place), hint: Some(hint), ..mistake }
             }
             None => mistake,
         }
@@ -451,8 +532,8 @@ impl Section {
         let near = nearest(key, &unknown);
         let place = self.unknown().find(|entry| Some(entry.key.as_str()) == near);
         let place = place.map_or(&self.place, |entry| &entry.place);
-        let hint = near.map(|near| format!("did you mean `{key}` where the file says `{}`?", short(near)));
-        Err(self.source.mistake(place.start, format!("key `{}{key}` is missing", self.prefix), hint))
+        let hint = near.map(|near| format!("did you mean `{key}` where you wrote `{}`?", short(near)));
+        Err(self.told(place, key, Problem::Missing, hint))
     }
 
     fn list(
@@ -464,7 +545,7 @@ impl Section {
         let Some(given) = self.value(key, has_default)? else {
             return Ok(None);
         };
-        let Value::List(items) = given.value else {
+        let Written::List(items) = given.value else {
             return Err(self.expected(key, &given, "a list"));
         };
         if !count.contains(&items.len()) {
@@ -477,14 +558,14 @@ impl Section {
 
     fn number(&self, key: &str, given: &Placed, bounds: Bounds) -> Result<f64> {
         match &given.value {
-            Value::Number { real, .. } if bounds.contain(*real) => Ok(*real),
+            Written::Number { real, .. } if bounds.contain(*real) => Ok(*real),
             _ => Err(self.expected(key, given, &bounds.to_string())),
         }
     }
 
     fn whole(&self, key: &str, given: &Placed, range: &RangeInclusive<u64>) -> Result<u64> {
         match &given.value {
-            Value::Number { whole: Some(whole), .. } if range.contains(whole) => Ok(*whole),
+            Written::Number { whole: Some(whole), .. } if range.contains(whole) => Ok(*whole),
             _ => {
                 let expected = format!("a whole number from {} to {}", range.start(), range.end());
                 Err(self.expected(key, given, &expected))
@@ -500,7 +581,7 @@ impl Section {
     ) -> Result<(&'static str, T)> {
         let words: Vec<&str> = options.iter().map(|(word, _)| *word).collect();
         let expected = words.iter().map(|word| format!("\"{word}\"")).collect::<Vec<_>>().join(", ");
-        let Value::Text(word) = &given.value else {
+        let Written::Text(word) = &given.value else {
             return Err(self.expected(key, given, &format!("one of {expected}")));
         };
         options.iter().find(|(option, _)| option == word).copied().ok_or_else(|| {
@@ -516,29 +597,36 @@ impl Section {
         word: &str,
         options: &[(&'static str, T)],
     ) -> Result<(&'static str, T)> {
-        let default = Placed { place: self.place.clone(), value: Value::Text(word.to_string()) };
+        let default = Placed { place: self.place.clone(), value: Written::Text(word.to_string()) };
         self.option(key, &default, options)
     }
 
     fn expected(&self, key: &str, given: &Placed, expected: &str) -> Mistake {
         let found = match &given.value {
-            Value::Number { written, .. } => short(written),
-            Value::Text(text) => format!("the text \"{}\"", short(text)),
-            Value::Truth(truth) => truth.to_string(),
+            Written::Number { written, .. } => short(written),
+            Written::Text(text) => format!("the text \"{}\"", short(text)),
+            Written::Truth(truth) => truth.to_string(),
             other => other.form().to_string(),
         };
         self.at(&given.place, key, &format!("expected {expected}, found {found}"), None)
     }
 
     fn at(&self, place: &Range<usize>, key: &str, message: &str, hint: Option<String>) -> Mistake {
-        self.source.mistake(place.start, format!("key `{}{key}`: {message}", self.prefix), hint)
+        self.told(place, key, Problem::Wrong(message.to_string()), hint)
+    }
+
+    fn told(&self, place: &Range<usize>, key: &str, problem: Problem, hint: Option<String>) -> Mistake {
+        Mistake { place: self.place_of(place), key: format!("{}{key}", self.prefix), problem, hint }
+    }
+
+    fn place_of(&self, place: &Range<usize>) -> Option<Place> {
+        self.source.as_ref().map(|source| source.place(place.start))
     }
 
     fn check_keys(&self) -> Result<()> {
         let Some(unknown) = self.unknown().next() else {
             return Ok(());
         };
-        let message = format!("there is no key `{}{}`", self.prefix, short(&unknown.key));
         let hint = match nearest(&unknown.key, &self.asked) {
             Some(near) => format!("did you mean `{near}`?"),
             None => {
@@ -546,11 +634,19 @@ impl Section {
                 format!("the keys here are {}", keys.join(", "))
             }
         };
-        Err(self.source.mistake(unknown.place.start, message, Some(hint)))
+        Err(self.told(&unknown.place, &short(&unknown.key), Problem::Unknown, Some(hint)))
     }
 
     fn write(&mut self, key: &str, value: String) {
-        self.written.push((key.to_string(), Written::Value(value)));
+        self.set(key, Normal::Value(value));
+    }
+
+    /// Writes a key down; one that is read again is written again in its place.
+    fn set(&mut self, key: &str, value: Normal) {
+        match self.written.iter_mut().find(|(known, _)| known == key) {
+            Some((_, known)) => *known = value,
+            None => self.written.push((key.to_string(), value)),
+        }
     }
 }
 
@@ -565,13 +661,4 @@ pub fn nearest<'a>(word: &str, candidates: &[&'a str]) -> Option<&'a str> {
         .filter(|(distance, candidate)| 3 * distance <= candidate.chars().count().max(3) + 1)
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
-}
-
-/// What a message shows of a word of any length.
-fn short(word: &str) -> String {
-    let mut shown: String = word.chars().take(40).flat_map(char::escape_debug).collect();
-    if word.chars().count() > 40 {
-        shown.push('…');
-    }
-    shown
 }

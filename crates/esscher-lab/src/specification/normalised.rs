@@ -1,13 +1,14 @@
 //! The text that says everything a reader asked for, defaults included.
 
+use super::Written;
 use std::fmt::Write;
 
 /// What was written down for a key.
 #[derive(Debug)]
-pub(super) enum Written {
+pub(super) enum Normal {
     Value(String),
-    Table(Vec<(String, Written)>),
-    Tables(Vec<Vec<(String, Written)>>),
+    Table(Vec<(String, Normal)>),
+    Tables(Vec<Vec<(String, Normal)>>),
 }
 
 /// The shortest text that reads back as the same number.
@@ -28,20 +29,32 @@ pub(super) fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
+/// A value as doors write it, on one line.
+pub(super) fn written(value: &Written) -> String {
+    match value {
+        Written::Text(text) => quoted(text),
+        Written::Number { whole: Some(whole), .. } => whole.to_string(),
+        Written::Number { real: value, .. } => real(*value),
+        Written::Truth(truth) => truth.to_string(),
+        Written::List(items) => list(items.iter().map(|item| written(&item.value))),
+        other => quoted(&other.form().to_string()),
+    }
+}
+
 /// Values first, then the tables under their headings: the order that TOML asks for.
-pub(super) fn table(text: &mut String, prefix: &str, entries: &[(String, Written)]) {
+pub(super) fn table(text: &mut String, prefix: &str, entries: &[(String, Normal)]) {
     for (key, written) in entries {
-        if let Written::Value(value) = written {
+        if let Normal::Value(value) = written {
             let _ = writeln!(text, "{key} = {value}");
         }
     }
     for (key, written) in entries {
         match written {
-            Written::Value(_) => {}
-            Written::Table(inner) => {
+            Normal::Value(_) => {}
+            Normal::Table(inner) => {
                 under(text, &format!("[{prefix}{key}]"), &format!("{prefix}{key}."), inner)
             }
-            Written::Tables(all) => {
+            Normal::Tables(all) => {
                 for inner in all {
                     under(text, &format!("[[{prefix}{key}]]"), &format!("{prefix}{key}."), inner);
                 }
@@ -50,7 +63,7 @@ pub(super) fn table(text: &mut String, prefix: &str, entries: &[(String, Written
     }
 }
 
-fn under(text: &mut String, heading: &str, prefix: &str, entries: &[(String, Written)]) {
+fn under(text: &mut String, heading: &str, prefix: &str, entries: &[(String, Normal)]) {
     if !text.is_empty() {
         text.push('\n');
     }

@@ -1,55 +1,99 @@
 //! A cache of constant memory that reads tokens one after the other.
 
-use super::context::{PyFrame, PyReaders, dimension, frame, readers, scale};
+use super::context::{dimension, frame, readers, scale};
 use crate::arrays::Singles;
-use crate::failure::OrRaise;
-use crate::numbers;
-use crate::threads;
+use crate::prelude::*;
 use esscher_audit::candidate::Candidate;
 use esscher_audit::eviction::Eviction;
 use esscher_audit::head::Order;
-use esscher_audit::replacement::{Middle, Replacement, StreamingCache};
-use numpy::{PyArray1, PyArrayDyn, PyArrayMethods};
-use pyo3::exceptions::PyValueError;
-use pyo3::prelude::*;
+use esscher_audit::replacement::{Middle, StreamingCache};
 
-/// The context of one key-value head, shared by the query heads that read it.
-#[pyclass(name = "AuditCache", module = "esscher._native")]
+export!(class PyStreamingCache);
+
+/// The context of one key-value head in constant memory, shared by the query heads that read it.
+///
+/// Token by token it gives the outputs of `replace(..., running="streaming")` in causal order; the other arguments are
+/// those of `replace`. The candidate is a measure, "exact", "sink-window/N" or "cluster-means/N".
+///
+/// >>> import numpy as np
+/// >>> from esscher import audit
+/// >>> random = np.random.default_rng(0)
+/// >>> queries, keys, values = random.standard_normal((3, 300, 8))
+/// >>> readers = audit.calibrate(queries, values)
+/// >>> cache, steps = audit.StreamingCache("tilted-gaussian", 8, readers), []
+/// >>> for query, key, value in zip(queries, keys, values):
+/// ...     cache.absorb(key, value)
+/// ...     steps.append(cache.read(query))
+/// >>> whole = audit.replace(queries, keys, values, "tilted-gaussian", running="streaming", readers=readers)
+/// >>> bool(np.allclose(whole, steps, atol=1e-5)), cache.tokens_seen
+/// (True, 300)
+#[pyclass(name = "StreamingCache", module = "esscher.audit")]
+#[derive(Clone)]
 pub(crate) struct PyStreamingCache {
     cache: StreamingCache,
+    candidate: String,
     dimension: usize,
     scale: f32,
+}
+
+getters! { PyStreamingCache, own:
+    /// Tokens taken in so far.
+    tokens_seen: usize = own.cache.tokens_seen();
+    /// Memory that the context takes; what belongs to the readers is not counted, since all contexts share it.
+    bytes: usize = own.cache.bytes();
 }
 
 #[pymethods]
 impl PyStreamingCache {
     #[new]
-    #[pyo3(signature = (candidate, dimension, readers, *, scale, frame))]
-    fn new(
-        candidate: &str,
-        dimension: &Bound<'_, PyAny>,
-        readers: PyReaders<'_>,
-        scale: Option<&Bound<'_, PyAny>>,
-        frame: PyFrame<'_>,
+    #[pyo3(signature = (candidate, dimension, readers, *, scale = None, window = None, first = None, light = None,
+                        most_light = None),
+           text_signature = "(candidate, dimension, readers, *, scale=None, window=64, first=4, light=0.4, most_light=16)")]
+    #[allow(clippy::too_many_arguments)]
+    fn new<'py>(
+        py: Python<'py>,
+        candidate: &Any<'py>,
+        dimension: &Any<'py>,
+        readers: &Any<'py>,
+        scale: Option<&Any<'py>>,
+        window: Option<&Any<'py>>,
+        first: Option<&Any<'py>>,
+        light: Option<&Any<'py>>,
+        most_light: Option<&Any<'py>>,
     ) -> PyResult<Self> {
-        let whole = numbers::whole("dimension", dimension, 0..=u64::from(u32::MAX))? as usize;
-        let dimension = self::dimension("dimension", whole)?;
-        let frame = self::frame(&frame)?;
+        let asked = dictionary!(py, candidate: candidate, dimension: dimension, scale: scale, window: 64, first: 4,
+                                light: 0.4, most_light: 16);
+        for (name, given) in
+            [("window", window), ("first", first), ("light", light), ("most_light", most_light)]
+        {
+            given.map(|given| asked.set_item(name, given)).transpose()?;
+        }
+        let asked = Asked::from(asked);
+        let candidate = asked.text("candidate")?;
+        let dimension = self::dimension("dimension", asked.count("dimension", 0)? as usize)?;
+        let frame = frame(&asked)?;
         let replacement = match candidate.parse::<Candidate>().or_raise()? {
             Candidate::Exact => frame.replacement(0, Middle::Exact),
             Candidate::Measure { top, middle } => frame.replacement(top, middle),
             Candidate::Kept { policy, budget } => {
-                of_eviction(&Eviction::beside(policy, &frame.atoms, frame.window, budget))?
+                let eviction = Eviction::beside(policy, &frame.atoms, frame.window, budget);
+                eviction.as_replacement(Order::Causal).ok_or_else(|| {
+                    let policy = eviction.policy;
+                    PyValueError::new_err(format!(
+                        "there is no cache of {policy} that reads token by token: ask `replace` for its outputs \
+                         on a whole text"
+                    ))
+                })?
             }
         };
-        let readers = self::readers(&readers, dimension)?;
+        let readers = self::readers(readers, dimension)?;
         let cache = StreamingCache::new(&replacement, &readers, dimension);
-        Ok(PyStreamingCache { cache, dimension, scale: self::scale(scale, dimension)? })
+        Ok(PyStreamingCache { cache, candidate, dimension, scale: self::scale(&asked, dimension)? })
     }
 
-    /// Takes in the next token, or several: rows (d,) or (tokens, d).
-    fn absorb(&mut self, py: Python<'_>, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        let (key, value) = (Singles::read("key", key)?, Singles::read("value", value)?);
+    /// Takes in the next token, rows (d,), or several, (tokens, d).
+    fn absorb(&mut self, py: Python<'_>, key: &Any<'_>, value: &Any<'_>) -> PyResult<()> {
+        let (key, value) = (Singles::finite("key", key)?, Singles::finite("value", value)?);
         self.check_rows(&key, "(d,) or (tokens, d)")?;
         value.expect_shape(key.shape())?;
         let (d, keys, values, cache) = (self.dimension, key.entries(), value.entries(), &mut self.cache);
@@ -60,9 +104,9 @@ impl PyStreamingCache {
         .or_raise()
     }
 
-    /// The outputs for one query (d,) or several (queries, d), over all that was absorbed.
-    fn read<'py>(&self, py: Python<'py>, query: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyArrayDyn<f32>>> {
-        let query = Singles::read("query", query)?;
+    /// The output for a query (d,), or for several (queries, d), over all that was taken in; zeros if nothing.
+    fn read(&self, py: Python<'_>, query: &Any<'_>) -> PyResult<Array<f32>> {
+        let query = Singles::finite("query", query)?;
         self.check_rows(&query, "(d,) or (queries, d)")?;
         let tilts: Vec<f32> = query.entries().iter().map(|entry| entry * self.scale).collect();
         let mut outputs = vec![0.0; tilts.len()];
@@ -72,21 +116,17 @@ impl PyStreamingCache {
                 "query: its scores are too large for single precision; check the scale",
             ));
         }
-        PyArray1::from_vec(py, outputs).reshape(query.shape().to_vec())
+        Ok(Array::new(outputs, query.shape()))
     }
 
-    #[getter]
-    fn tokens_seen(&self) -> usize {
-        self.cache.tokens_seen()
-    }
-
-    #[getter]
-    fn bytes(&self) -> usize {
-        self.cache.bytes()
-    }
-
+    /// A cache of its own that has taken in the same.
     fn copy(&self) -> Self {
-        PyStreamingCache { cache: self.cache.clone(), dimension: self.dimension, scale: self.scale }
+        self.clone()
+    }
+
+    fn __repr__(&self) -> String {
+        let (candidate, tokens, bytes) = (&self.candidate, self.cache.tokens_seen(), self.cache.bytes());
+        format!("<esscher.audit.StreamingCache {candidate}, {tokens} tokens in {bytes} bytes>")
     }
 }
 
@@ -97,14 +137,4 @@ impl PyStreamingCache {
             _ => Err(rows.shape_error(&format!("{expected} with d = {}", self.dimension))),
         }
     }
-}
-
-/// Evictions that are replacements too; the others need to see who reads.
-fn of_eviction(eviction: &Eviction) -> PyResult<Replacement> {
-    eviction.as_replacement(Order::Causal).ok_or_else(|| {
-        PyValueError::new_err(format!(
-            "there is no cache of {} that reads token by token: ask `replace` for its outputs on a whole text",
-            eviction.policy
-        ))
-    })
 }

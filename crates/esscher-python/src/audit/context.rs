@@ -1,45 +1,37 @@
 //! What candidates are given beside queries, keys and values: what is kept exactly, and what is known of readers in advance.
 
 use crate::arrays::Singles;
-use crate::numbers;
+use crate::prelude::*;
 use esscher_audit::candidate::Frame;
 use esscher_audit::head::{Head, LARGEST_DIMENSION, Order};
 use esscher_audit::readers::{Readers, Tilts};
 use esscher_audit::replacement::Atoms;
-use pyo3::exceptions::PyValueError;
-use pyo3::prelude::*;
 
-/// First tokens, light ones, at most so many, and the window, as Python gives them.
-pub(super) type PyFrame<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>);
-
-/// Mean tilt, covariance of tilts and median norm of values, as Python gives them.
-pub(super) type PyReaders<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>);
-
-pub(super) fn frame((first, light, most_light, window): &PyFrame<'_>) -> PyResult<Frame> {
-    let tokens = |what, value| numbers::count(what, value, 0).map(|count| count as usize);
-    let share = numbers::real("light", light)?;
-    if !(share >= 0.0 && share.is_finite()) {
-        let message = format!("light is {share}: expected a share of the median norm of values, from 0 on");
+/// What is kept exactly: the first tokens, light ones, and the window.
+pub(super) fn frame(asked: &Asked<'_>) -> PyResult<Frame> {
+    let tokens = |what| asked.count(what, 0).map(|count| count as usize);
+    let light = asked.real("light")?;
+    if !(light >= 0.0 && light.is_finite()) {
+        let message = format!("light is {light}: expected a share of the median norm of values, from 0 on");
         return Err(PyValueError::new_err(message));
     }
-    let atoms = Atoms {
-        first: tokens("first", first)?,
-        light: share as f32,
-        most_light: tokens("most_light", most_light)?,
-    };
-    Ok(Frame { atoms, window: tokens("window", window)? })
+    let (first, most_light) = (tokens("first")?, tokens("most_light")?);
+    Ok(Frame { atoms: Atoms { first, light: light as f32, most_light }, window: tokens("window")? })
 }
 
-pub(super) fn readers((mean, covariance, norm): &PyReaders<'_>, dimension: usize) -> PyResult<Readers> {
-    let mean = Singles::read("mean_tilt", mean)?;
+/// What Python's `Readers` say of those who read keys of this dimension.
+pub(super) fn readers(value: &Any<'_>, dimension: usize) -> PyResult<Readers> {
+    let part = |name| {
+        value.getattr(name).map_err(|_| numbers::wrong_type("readers", "what calibrate returns", value))
+    };
+    let mean = Singles::finite("mean_tilt", &part("mean_tilt")?)?;
     mean.expect_shape(&[dimension])?;
-    let covariance = Singles::read("tilt_covariance", covariance)?;
+    let covariance = Singles::finite("tilt_covariance", &part("tilt_covariance")?)?;
     covariance.expect_shape(&[dimension, dimension])?;
-    let norm = numbers::real("median_value_norm", norm)?;
+    let norm = numbers::real("median_value_norm", &part("median_value_norm")?)?;
     if !(norm >= 0.0 && norm.is_finite()) {
-        return Err(PyValueError::new_err(format!(
-            "median_value_norm is {norm}: expected a norm, from 0 on"
-        )));
+        let message = format!("median_value_norm is {norm}: expected a norm, from 0 on");
+        return Err(PyValueError::new_err(message));
     }
     Ok(Readers {
         pooled: Tilts { mean: mean.entries().to_vec(), covariance: covariance.entries().to_vec() },
@@ -49,9 +41,9 @@ pub(super) fn readers((mean, covariance, norm): &PyReaders<'_>, dimension: usize
 }
 
 /// What scores are multiplied with: 1/√d unless given.
-pub(super) fn scale(value: Option<&Bound<'_, PyAny>>, dimension: usize) -> PyResult<f32> {
-    let Some(value) = value else { return Ok((1.0 / (dimension as f64).sqrt()) as f32) };
-    let scale = numbers::real("scale", value)?;
+pub(super) fn scale(asked: &Asked<'_>, dimension: usize) -> PyResult<f32> {
+    let given = asked.maybe("scale", Asked::real)?;
+    let Some(scale) = given else { return Ok((1.0 / (dimension as f64).sqrt()) as f32) };
     if scale > 0.0 && (scale as f32).is_finite() && scale as f32 > 0.0 {
         return Ok(scale as f32);
     }
@@ -79,8 +71,8 @@ pub(super) struct Queries {
 
 impl Queries {
     /// Reads (tokens, d) or (heads, tokens, d).
-    pub(super) fn read(value: &Bound<'_, PyAny>, scaled_by: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
-        let queries = Singles::read("queries", value)?;
+    pub(super) fn read(asked: &Asked<'_>) -> PyResult<Self> {
+        let queries = Singles::finite("queries", &asked.get("queries")?)?;
         let (heads, tokens, width) = match *queries.shape() {
             [tokens, width] => (1, tokens, width),
             [heads, tokens, width] => (heads, tokens, width),
@@ -90,7 +82,7 @@ impl Queries {
         if heads == 0 || tokens == 0 {
             return Err(queries.shape_error("at least one head and one token"));
         }
-        let scale = scale(scaled_by, dimension)?;
+        let scale = scale(asked, dimension)?;
         let tilts: Vec<f32> = queries.entries().iter().map(|entry| entry * scale).collect();
         if tilts.iter().any(|tilt| !tilt.is_finite()) {
             let message =

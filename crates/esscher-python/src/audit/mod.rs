@@ -6,7 +6,3 @@ mod cache;
 mod checkpoint;
 mod context;
 mod replacing;
-
-pub(crate) use cache::PyStreamingCache;
-pub(crate) use checkpoint::{audit_model, audit_models};
-pub(crate) use replacing::{audit_calibrate, audit_replace, audit_state_tokens};

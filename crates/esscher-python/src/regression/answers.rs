@@ -1,12 +1,11 @@
-//! How a layer answers at a prompt length: the words for attention, finite and infinite lengths, shared tables.
+//! How a layer answers at a prompt length: the words for attention, shared tables, and risks with their class.
 
-use crate::arrays::{self, Reals};
-use crate::failure::{OrRaise, choice, room_for};
-use crate::threads;
+use crate::prelude::*;
+use esscher_core::Estimate;
 use esscher_core::regression::{ContextLength, Response};
-use pyo3::prelude::*;
-use pyo3::types::PyDict;
 use std::sync::{Mutex, PoisonError};
+
+export!(fn response);
 
 /// Attention whose risks are exact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,25 +15,17 @@ pub(super) enum Attending {
     OppositeHeads,
 }
 
-/// Reads the word for an attention.
-pub(super) fn attending(word: &str) -> PyResult<Attending> {
-    let words = [
-        ("softmax", Attending::Softmax),
-        ("linear", Attending::Linear),
-        ("opposite-heads", Attending::OppositeHeads),
-    ];
-    choice("attention", word, &words)
-}
+/// The words for attention.
+pub(super) const ATTENDING: [(&str, Attending); 3] = [
+    ("softmax", Attending::Softmax),
+    ("linear", Attending::Linear),
+    ("opposite-heads", Attending::OppositeHeads),
+];
 
-/// A prompt length, or the infinite prompt: None and infinity.
-pub(super) fn context_length(value: Option<&Bound<'_, PyAny>>) -> PyResult<ContextLength> {
-    match value {
-        None => Ok(ContextLength::Infinite),
-        Some(value) if value.extract::<f64>().is_ok_and(|number| number == f64::INFINITY) => {
-            Ok(ContextLength::Infinite)
-        }
-        Some(value) => Ok(ContextLength::Finite(arrays::length(value)?)),
-    }
+/// `attention` and `prompt_length` of a call, with the response of this attention at this length.
+pub(super) fn response_asked(asked: &Asked<'_>) -> PyResult<(Attending, Response)> {
+    let attention = asked.choice("attention", &ATTENDING)?;
+    Ok((attention, response_of(attention, asked.context_length()?)))
 }
 
 /// Responses whose tables are kept between calls.
@@ -66,61 +57,51 @@ pub(super) fn response_of(attention: Attending, length: ContextLength) -> Respon
     response
 }
 
+/// A number, its class and its error, as Python's `Estimate` takes them.
+pub(super) type Estimated = (f64, &'static str, f64);
+
+pub(super) fn estimated(estimate: Estimate) -> Estimated {
+    (estimate.value, estimate.accuracy.name(), estimate.error)
+}
+
+/// The risk of a block, with the relative error that the library states.
+pub(super) fn exactly(value: f64) -> Estimated {
+    estimated(Estimate::exact_to(value, 1e-9))
+}
+
 /// How attention answers Gaussian tokens of these score variances, a dictionary of columns.
 #[pyfunction]
-pub(crate) fn response<'py>(
-    py: Python<'py>,
-    score_variance: &Bound<'py, PyAny>,
-    prompt_length: Option<&Bound<'py, PyAny>>,
-    attention: &str,
-) -> PyResult<Bound<'py, PyDict>> {
-    let variances = Reals::read("score_variance", score_variance)?;
-    let response = response_of(attending(attention)?, context_length(prompt_length)?);
+fn response<'py>(py: Python<'py>, asked: Asked<'py>) -> PyResult<Bound<'py, PyDict>> {
+    let variances = asked.reals("score_variance")?;
+    let (_, response) = response_asked(&asked)?;
     let entries = variances.entries();
-    let mut columns = Vec::with_capacity(NAMES.len());
-    for _ in NAMES {
-        columns.push(room_for("the answer", &[entries.len()])?);
-    }
+    let mut rows = Vec::new();
+    drop(room_for("the answer", &[9, entries.len()])?);
     threads::detached(py, || {
-        threads::on_all(|| {
-            entries.iter().try_for_each(|&sigma| -> esscher_core::Result<()> {
-                let at = response.at(sigma)?;
-                let values = [
-                    sigma,
-                    1.0 - at.first_deficit,
-                    1.0 - at.second_deficit,
-                    at.spread,
-                    at.first_deficit,
-                    at.second_deficit,
-                    at.first_slope,
-                    at.second_slope,
-                    at.spread_slope,
-                ];
-                if values.iter().any(|value| !value.is_finite()) {
-                    return Err(esscher_core::Error::Overflow { what: "the response to a score" });
-                }
-                columns.iter_mut().zip(values).for_each(|(column, value)| column.push(value));
-                Ok(())
-            })
+        entries.iter().try_for_each(|&sigma| {
+            let at = response.at(sigma)?;
+            let numbers = [at.first_deficit, at.second_deficit, at.spread, at.first_slope, at.second_slope];
+            if !(at.spread_slope.is_finite() && numbers.iter().all(|number| number.is_finite())) {
+                return Err(esscher_core::Error::Overflow { what: "the response to a score" });
+            }
+            rows.push(at);
+            Ok(())
         })
     })
     .or_raise()?;
-    let answer = PyDict::new(py);
-    for (name, column) in NAMES.into_iter().zip(columns) {
-        answer.set_item(name, arrays::vector(py, column))?;
+    macro_rules! column {
+        ($row:ident => $number:expr) => {
+            rows.iter().map(|$row| $number).collect::<Array>()
+        };
     }
-    Ok(answer)
+    Ok(dictionary!(py,
+        score_variance: Array::from(entries),
+        first: column!(at => 1.0 - at.first_deficit),
+        second: column!(at => 1.0 - at.second_deficit),
+        spread: column!(at => at.spread),
+        first_deficit: column!(at => at.first_deficit),
+        second_deficit: column!(at => at.second_deficit),
+        first_slope: column!(at => at.first_slope),
+        second_slope: column!(at => at.second_slope),
+        spread_slope: column!(at => at.spread_slope)))
 }
-
-/// The columns of a response.
-const NAMES: [&str; 9] = [
-    "score_variance",
-    "first",
-    "second",
-    "spread",
-    "first_deficit",
-    "second_deficit",
-    "first_slope",
-    "second_slope",
-    "spread_slope",
-];

@@ -1,102 +1,59 @@
 //! The authors' experiment: softmax against linear attention, trained by SGD at each prompt length.
 
-use super::descent::{draws, words};
+use super::descent::{DRAWS, words};
 use super::predictors::PyRegressionLayer;
-use super::simulation::instruction_set;
-use crate::arrays;
-use crate::failure::{OrRaise, choice};
-use crate::numbers;
-use crate::watch::{Watch, watched};
+use crate::prelude::*;
+use crate::watch::Watch;
 use esscher_core::prompt::PromptLength;
 use esscher_core::regression::authors::{
-    AuthorsCovariance, AuthorsExperiment, AuthorsOptions, AuthorsPoint, AuthorsProgress,
+    AuthorsCovariance, AuthorsExperiment, AuthorsOptions, AuthorsPoint, AuthorsProgress, TrainedLayer,
 };
 use esscher_core::regression::{
-    FlowEnding, FlowOptions, LinearAttention, LinearRegression, Response, SpectralLandscape, SpectralTask,
-    flow,
+    FlowOptions, LinearAttention, LinearRegression, Response, SpectralLandscape, SpectralTask, flow,
 };
-use esscher_core::{Monitor, Result};
-use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use esscher_core::{Ending, Monitor, Result};
 
-/// What to run, as a user says it.
-#[derive(FromPyObject)]
-#[pyo3(from_item_all)]
-pub(crate) struct Wanted<'py> {
-    covariance: String,
-    covariance_bug: bool,
-    lengths: Bound<'py, PyAny>,
-    steps: Bound<'py, PyAny>,
-    rate: f64,
-    draws: String,
-    test_prompts: Bound<'py, PyAny>,
-    seed: Bound<'py, PyAny>,
-    instructions: Option<String>,
-}
+export!(fn authors_experiment);
 
 /// Trains and tests both attentions at every length: columns, and the trained layers as lists.
 #[pyfunction]
-pub(crate) fn authors_experiment<'py>(
-    py: Python<'py>,
-    wanted: Wanted<'py>,
-    progress: Option<&Bound<'py, PyAny>>,
-) -> PyResult<Bound<'py, PyDict>> {
+fn authors_experiment<'py>(py: Python<'py>, asked: Asked<'py>) -> PyResult<Bound<'py, PyDict>> {
     let covariances =
         [("isotropic", AuthorsCovariance::Isotropic), ("toeplitz", AuthorsCovariance::Toeplitz)];
     let options = AuthorsOptions {
-        covariance: choice("covariance", &wanted.covariance, &covariances)?,
-        covariance_bug: wanted.covariance_bug,
-        lengths: arrays::lengths(&wanted.lengths)?.iter().map(|length| length.get() as usize).collect(),
-        steps: numbers::count("steps", &wanted.steps, 0)?,
-        rate: wanted.rate,
-        draws: draws(&wanted.draws)?,
-        test_prompts: numbers::count("test_prompts", &wanted.test_prompts, 2)?,
-        seed: numbers::seed(&wanted.seed)?,
-        instruction_set: instruction_set(wanted.instructions.as_deref())?,
+        covariance: asked.choice("covariance", &covariances)?,
+        covariance_bug: asked.flag("covariance_bug")?,
+        lengths: asked.lengths()?.iter().map(|length| length.get() as usize).collect(),
+        steps: asked.count("steps", 0)?,
+        rate: asked.real("rate")?,
+        draws: asked.choice("draws", &DRAWS)?,
+        test_prompts: asked.count("test_prompts", 2)?,
+        seed: asked.seed()?,
+        instruction_set: asked.instruction_set()?,
     };
     let experiment = AuthorsExperiment::new(options).or_raise()?;
-    let found = watched(py, progress, |watch| run(&experiment, watch))?.or_raise()?;
-    let answer = PyDict::new(py);
-    let mut columns: Vec<(&str, Vec<f64>)> = NAMES.iter().map(|name| (*name, Vec::new())).collect();
-    let mut stops: [Vec<String>; 2] = Default::default();
-    let mut layers: [Vec<PyRegressionLayer>; 2] = Default::default();
-    for (point, optimum) in found {
-        let (softmax, linear) = (&point.softmax, &point.linear);
-        let values = [
-            point.length as f64,
-            softmax.test_error.mean,
-            softmax.test_error.standard_error,
-            optimum.softmax.unwrap_or(f64::NAN),
-            linear.test_error.mean,
-            linear.test_error.standard_error,
-            optimum.linear,
-        ];
-        columns.iter_mut().zip(values).for_each(|(column, value)| column.1.push(value));
-        for (index, trained) in [softmax, linear].into_iter().enumerate() {
-            stops[index].push(words(trained.stop));
-            layers[index].push(PyRegressionLayer { layer: trained.layer.clone(), projections: true });
-        }
-    }
-    for (name, column) in columns {
-        answer.set_item(name, arrays::vector(py, column))?;
-    }
-    let ([softmax_stops, linear_stops], [softmax_layers, linear_layers]) = (stops, layers);
-    answer.set_item("softmax_stop", softmax_stops)?;
-    answer.set_item("linear_stop", linear_stops)?;
-    answer.set_item("softmax_layers", softmax_layers)?;
-    answer.set_item("linear_layers", linear_layers)?;
-    Ok(answer)
+    let found = asked.watched(|watch| run(&experiment, watch))?.or_raise()?;
+    type Found = (AuthorsPoint, Optimum);
+    let column = |read: fn(&Found) -> f64| found.iter().map(read).collect::<Array>();
+    let stops =
+        |read: fn(&Found) -> &TrainedLayer| found.iter().map(|row| words(read(row).end)).collect::<Vec<_>>();
+    let layers = |read: fn(&Found) -> &TrainedLayer| {
+        let layer = |row| PyRegressionLayer { layer: read(row).layer.clone(), projections: true };
+        found.iter().map(layer).collect::<Vec<_>>()
+    };
+    Ok(dictionary!(py,
+        length: column(|(point, _)| point.length as f64),
+        softmax_error: column(|(point, _)| point.softmax.test_error.mean),
+        softmax_standard_error: column(|(point, _)| point.softmax.test_error.standard_error),
+        softmax_optimum: column(|(_, optimum)| optimum.softmax.unwrap_or(f64::NAN)),
+        linear_error: column(|(point, _)| point.linear.test_error.mean),
+        linear_standard_error: column(|(point, _)| point.linear.test_error.standard_error),
+        linear_optimum: column(|(_, optimum)| optimum.linear),
+        softmax_stop: stops(|(point, _)| &point.softmax),
+        linear_stop: stops(|(point, _)| &point.linear),
+        softmax_layers: layers(|(point, _)| &point.softmax),
+        linear_layers: layers(|(point, _)| &point.linear)))
 }
-
-const NAMES: [&str; 7] = [
-    "length",
-    "softmax_error",
-    "softmax_standard_error",
-    "softmax_optimum",
-    "linear_error",
-    "linear_standard_error",
-    "linear_optimum",
-];
 
 /// The smallest mean squared errors at one length: where the flow from the paper's start ends, if the task is
 /// spectral, and the closed form.
@@ -131,7 +88,7 @@ fn softmax_optimum(law: &LinearRegression, length: PromptLength, watch: &Watch) 
     let options = FlowOptions { end_time: 1e12, rows: 1, ..FlowOptions::default() };
     let found = flow(&landscape, &start, &options, watch)?;
     // A flow that does not stand still has no limit to report.
-    if !matches!(found.ending, FlowEnding::Stationary { .. }) {
+    if found.ending != Ending::Stationary {
         return Ok(None);
     }
     Ok(Some(2.0 * found.last()?.risk))

@@ -1,30 +1,27 @@
 //! The theory's task with full covariances: exact risks and flows of blocks, heads and layers.
 
-use super::answers::{Attending, attending, context_length, response_of};
-use super::flow::{Wishes, check_stiff, columns};
+use super::answers::{Attending, estimated, exactly, response_asked, response_of};
+use super::flow::{self, check_stiff};
 use super::linear_attention::PyLinearAttentionTraining;
 use super::predictors::{Predictor, PyBlock, PyRegressionLayer};
 use super::spectral::{PySpectralTask, check_groups};
 use super::tasks::PyTask;
-use crate::arrays;
-use crate::failure::OrRaise;
-use crate::numbers;
-use crate::threads;
-use crate::watch::watched;
+use crate::prelude::*;
+use crate::watch::Watch;
 use esscher_core::numerics::statistics::Summary;
 use esscher_core::prompt::PromptLength;
 use esscher_core::regression::tasks::LinearTask;
 use esscher_core::regression::{
     Block, BlockLandscape, ContextLength, HeadGradient, Landscape, LayerLandscape, LinearAttention,
     LinearRegression, Method, PointAverage, RegressionHead, Response, RiskAverage, SpectralLandscape,
-    SpectralTask, bayes_at_length, flow, infinite_risk, linear_risk, settle,
+    SpectralTask, bayes_at_length, infinite_risk, linear_risk, settle,
 };
-use esscher_core::{Accuracy, Error, Estimate, Mat};
-use numpy::PyArrayDyn;
-use pyo3::exceptions::PyTypeError;
-use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyFloat, PyInt};
+use esscher_core::{Error, Mat};
+use pyo3::types::{PyFloat, PyInt};
 use std::sync::{Arc, Mutex, PoisonError};
+
+export!(class PyGaussianTask);
+export!(fn toeplitz, spiked);
 
 /// Linear regression with Gaussian covariates.
 #[pyclass(name = "GaussianTask", module = "esscher._native", extends = PyTask, frozen)]
@@ -35,22 +32,12 @@ pub(crate) struct PyGaussianTask {
 }
 
 /// How finely to average over (w, x_q).
-#[derive(FromPyObject)]
-#[pyo3(from_item_all)]
-struct Points<'py> {
-    points: Bound<'py, PyAny>,
-    randomisations: Bound<'py, PyAny>,
-    seed: Bound<'py, PyAny>,
-}
-
-impl Points<'_> {
-    fn average(&self) -> PyResult<PointAverage> {
-        Ok(PointAverage {
-            points: numbers::count("points", &self.points, 1)?,
-            randomisations: numbers::count("randomisations", &self.randomisations, 2)?,
-            seed: numbers::seed(&self.seed)?,
-        })
-    }
+fn point_average(asked: &Asked<'_>) -> PyResult<PointAverage> {
+    Ok(PointAverage {
+        points: asked.count("points", 1)?,
+        randomisations: asked.count("randomisations", 2)?,
+        seed: asked.seed()?,
+    })
 }
 
 /// Where a flow starts.
@@ -62,25 +49,22 @@ enum Start {
 }
 
 impl Start {
-    fn read(initial: Option<&Bound<'_, PyAny>>, attention: &str) -> PyResult<Self> {
-        match initial {
-            None => Ok(Start::Scale(None)),
-            Some(value) if value.is_instance_of::<PyFloat>() || value.is_instance_of::<PyInt>() => {
-                Ok(Start::Scale(Some(value.extract()?)))
-            }
-            Some(value) => match Predictor::read("initial", value)? {
-                Predictor::Block(block) => Ok(Start::Block(block)),
-                // A pair of opposite heads is flowed as one head with the response of both.
-                Predictor::Head(head) if attention == "opposite-heads" => {
-                    let (layer, projections) = Predictor::Head(head).layer(None)?;
-                    Ok(Start::Layer(PyRegressionLayer { layer, projections }))
-                }
-                other => {
-                    let (layer, projections) = other.layer(Some(attention))?;
-                    Ok(Start::Layer(PyRegressionLayer { layer, projections }))
-                }
-            },
+    fn read(asked: &Asked<'_>, attention: Attending) -> PyResult<Self> {
+        let Some(value) = asked.given("initial")? else { return Ok(Start::Scale(None)) };
+        if value.is_instance_of::<PyFloat>() || value.is_instance_of::<PyInt>() {
+            return Ok(Start::Scale(Some(value.extract()?)));
         }
+        Ok(match Predictor::read("initial", &value)? {
+            Predictor::Block(block) => Start::Block(block),
+            // A pair of opposite heads is flowed as one head with the response of both.
+            head @ Predictor::Head(_) if attention == Attending::OppositeHeads => {
+                Start::Layer(head.layer(Attending::Softmax)?)
+            }
+            other => {
+                let attending = other.attending(asked)?;
+                Start::Layer(other.layer(attending)?)
+            }
+        })
     }
 }
 
@@ -173,18 +157,12 @@ impl PyGaussianTask {
 #[pymethods]
 impl PyGaussianTask {
     #[new]
-    fn new(
-        py: Python<'_>,
-        covariance: &Bound<'_, PyAny>,
-        noise: f64,
-        prior: f64,
-        query_covariance: Option<&Bound<'_, PyAny>>,
-        query_noise: Option<f64>,
-    ) -> PyResult<PyClassInitializer<Self>> {
-        let covariance = arrays::owned_matrix("covariance", covariance)?;
+    fn new(py: Python<'_>, asked: Asked<'_>) -> PyResult<PyClassInitializer<Self>> {
+        let covariance = asked.matrix("covariance")?;
         arrays::check_dimension("covariance", covariance.nrows())?;
-        let query_covariance =
-            query_covariance.map(|query| arrays::owned_matrix("query_covariance", query)).transpose()?;
+        let query_covariance = asked.maybe("query_covariance", Asked::matrix)?;
+        let (noise, prior) = (asked.real("noise")?, asked.real("prior")?);
+        let query_noise = asked.maybe("query_noise", Asked::real)?;
         let made = threads::detached(py, || -> esscher_core::Result<_> {
             let mut law = LinearRegression::new(covariance.as_ref())?.with_noise(noise)?.with_prior(prior)?;
             if let Some(query) = &query_covariance {
@@ -197,38 +175,8 @@ impl PyGaussianTask {
             Ok((law, task))
         });
         let (law, task) = made.or_raise()?;
-        let base = PyTask::of(Arc::new(task), Default::default());
+        let base = PyTask { task: Arc::new(task), exceptions: Default::default() };
         Ok(PyClassInitializer::from(base).add_subclass(PyGaussianTask { law, points: Mutex::default() }))
-    }
-
-    #[getter]
-    fn covariance<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
-        arrays::matrix(py, self.law.covariance())
-    }
-
-    #[getter]
-    fn query_covariance<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
-        arrays::matrix(py, self.law.query_covariance())
-    }
-
-    #[getter]
-    fn noise(&self) -> f64 {
-        self.law.noise()
-    }
-
-    #[getter]
-    fn query_noise(&self) -> f64 {
-        self.law.query_noise()
-    }
-
-    #[getter]
-    fn prior(&self) -> f64 {
-        self.law.prior_scale()
-    }
-
-    #[getter]
-    fn noise_floor(&self) -> f64 {
-        self.law.noise_floor()
     }
 
     /// The task by its eigenvalues.
@@ -238,48 +186,31 @@ impl PyGaussianTask {
     }
 
     /// Linear attention trained on prompts of this length.
-    fn linear_attention(
-        &self,
-        py: Python<'_>,
-        prompt_length: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<PyLinearAttentionTraining> {
-        let length = context_length(prompt_length)?;
+    fn linear_attention(&self, py: Python<'_>, asked: Asked<'_>) -> PyResult<PyLinearAttentionTraining> {
+        let length = asked.context_length()?;
         let attention = threads::detached(py, || LinearAttention::new(&self.law, length)).or_raise()?;
         Ok(PyLinearAttentionTraining { attention })
     }
 
-    /// The risk with its class and, if asked for, its gradient.
-    fn risk<'py>(
-        &self,
-        py: Python<'py>,
-        predictor: &Bound<'py, PyAny>,
-        prompt_length: Option<&Bound<'py, PyAny>>,
-        attention: Option<&str>,
-        gradient: bool,
-        points: Points<'py>,
-    ) -> PyResult<Bound<'py, PyDict>> {
-        let predictor = Predictor::read("predictor", predictor)?;
-        let (attention, length) = (predictor.attending(attention)?, context_length(prompt_length)?);
-        let options = points.average()?;
-        let answer = PyDict::new(py);
+    /// The risk with its class and, if `gradient` is true, its gradient.
+    fn risk<'py>(&self, py: Python<'py>, asked: Asked<'py>, gradient: bool) -> PyResult<Bound<'py, PyDict>> {
+        let predictor = Predictor::read("predictor", &asked.get("predictor")?)?;
+        let (attention, length) = (predictor.attending(&asked)?, asked.context_length()?);
+        let options = point_average(&asked)?;
         let head = match predictor {
             Predictor::Block(block) => {
                 let response = response_of(attention, length);
-                if gradient {
-                    let work = |_: &crate::watch::Watch| block.risk_and_gradient(&self.law, &response);
-                    let found = watched(py, None, work)?.or_raise()?;
-                    exact_risk(&answer, found.risk)?;
-                    answer.set_item("matrix", arrays::matrix(py, found.matrix.as_ref())?)?;
-                    answer.set_item("gain", found.gain)?;
-                } else {
-                    let found = watched(py, None, |_| block.risk(&self.law, &response))?.or_raise()?;
-                    exact_risk(&answer, found)?;
+                if !gradient {
+                    let found = asked.watched(|_| block.risk(&self.law, &response))?.or_raise()?;
+                    return Ok(dictionary!(py, risk: exactly(found)));
                 }
-                return Ok(answer);
+                let found = asked.watched(|_| block.risk_and_gradient(&self.law, &response))?.or_raise()?;
+                let matrix = Array::from(found.matrix);
+                return Ok(dictionary!(py, risk: exactly(found.risk), matrix: matrix, gain: found.gain));
             }
             Predictor::Head(head) => head,
-            Predictor::Layer { layer, .. } => {
-                let mut heads = layer.effective_heads().or_raise()?;
+            Predictor::Layer(layer) => {
+                let mut heads = layer.layer.effective_heads().or_raise()?;
                 match (heads.pop(), heads.is_empty()) {
                     (Some(head), true) => head,
                     _ => {
@@ -290,103 +221,85 @@ impl PyGaussianTask {
                 }
             }
         };
-        let found = watched(py, None, |_| self.head_risk(&head, attention, length, options))?.or_raise()?;
-        estimated_risk(&answer, found.risk)?;
-        if gradient {
-            answer.set_item("score", arrays::matrix(py, found.score.as_ref())?)?;
-            answer.set_item("value", arrays::vector(py, found.value))?;
-            answer.set_item("gradient_error", found.gradient_error)?;
+        let found = asked.watched(|_| self.head_risk(&head, attention, length, options))?.or_raise()?;
+        let risk = estimated(found.risk);
+        if !gradient {
+            return Ok(dictionary!(py, risk: risk));
         }
-        Ok(answer)
+        let (score, value) = (Array::from(found.score), Array::from(found.value));
+        let gradient_error = found.gradient_error;
+        Ok(dictionary!(py, risk: risk, score: score, value: value, gradient_error: gradient_error))
     }
 
     /// A gradient flow, in the smallest form that holds its start.
-    fn flow<'py>(
-        &self,
-        py: Python<'py>,
-        initial: Option<&Bound<'py, PyAny>>,
-        prompt_length: Option<&Bound<'py, PyAny>>,
-        attention: &str,
-        wishes: Wishes<'py>,
-        points: Points<'py>,
-        progress: Option<&Bound<'py, PyAny>>,
-    ) -> PyResult<Bound<'py, PyDict>> {
-        let attending = attending(attention)?;
-        let start = Start::read(initial, attention)?;
-        let response = response_of(attending, context_length(prompt_length)?);
-        let average = points.average()?;
-        let place = watched(py, None, |_| self.place(start, &response, average))?.or_raise()?;
+    fn flow<'py>(&self, py: Python<'py>, asked: Asked<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let (attention, response) = response_asked(&asked)?;
+        let start = Start::read(&asked, attention)?;
+        let average = point_average(&asked)?;
+        let place = asked.watched(|_| self.place(start, &response, average))?.or_raise()?;
         if let Form::Spectral(task, _) = &place.form {
             check_groups(task.groups().len())?;
         }
-        let options = wishes.options(&response, attending == Attending::Linear, place.start.len())?;
-        let work =
-            |watch: &crate::watch::Watch| flow(place.landscape.as_ref(), &place.start, &options, watch);
-        let found = watched(py, progress, work)?.or_raise()?;
-        let answer = columns(py, &found)?;
-        match place.form {
-            Form::Spectral(task, vectors) => {
-                answer.set_item("form", "spectral")?;
-                answer.set_item("spectral", Py::new(py, PySpectralTask::of(task, Some(vectors))?)?)?;
-            }
-            Form::Block => answer.set_item("form", "block")?,
-            Form::Layer(layer) => {
-                answer.set_item("form", "layer")?;
-                answer.set_item("layer", Py::new(py, layer)?)?;
-            }
-        }
+        let options = flow::options(&asked, &response, attention == Attending::Linear, place.start.len())?;
+        let (landscape, start) = (place.landscape.as_ref(), &place.start);
+        let walk = |watch: &Watch| esscher_core::regression::flow(landscape, start, &options, watch);
+        let answer = flow::columns(py, &asked.watched(walk)?.or_raise()?)?;
+        answer.set_item(
+            "form",
+            match place.form {
+                Form::Spectral(task, vectors) => {
+                    answer.set_item("spectral", PySpectralTask::of(task, Some(vectors))?)?;
+                    "spectral"
+                }
+                Form::Block => "block",
+                Form::Layer(layer) => {
+                    answer.set_item("layer", layer)?;
+                    "layer"
+                }
+            },
+        )?;
         Ok(answer)
     }
 
     /// The stationary block next to a guess; None if Newton's method finds none.
-    fn settle(
-        &self,
-        py: Python<'_>,
-        guess: &PyBlock,
-        prompt_length: Option<&Bound<'_, PyAny>>,
-        attention: &str,
-        stationary: f64,
-    ) -> PyResult<Option<PyBlock>> {
-        let response = response_of(attending(attention)?, context_length(prompt_length)?);
-        let start = Start::Block(guess.block.clone());
-        let place =
-            watched(py, None, |_| self.place(start, &response, PointAverage::default()))?.or_raise()?;
+    fn settle(&self, asked: Asked<'_>) -> PyResult<Option<PyBlock>> {
+        let (_, response) = response_asked(&asked)?;
+        let (start, stationary) = (Start::Block(PyBlock::asked(&asked, "guess")?), asked.real("stationary")?);
+        let place = asked.watched(|_| self.place(start, &response, PointAverage::default()))?.or_raise()?;
         check_stiff(Method::Stiff, place.start.len())?;
-        let work = |_: &crate::watch::Watch| settle(place.landscape.as_ref(), &place.start, stationary);
-        let Some(point) = watched(py, None, work)?.or_raise()? else {
+        let found = asked.watched(|_| settle(place.landscape.as_ref(), &place.start, stationary))?;
+        let Some(point) = found.or_raise()? else {
             return Ok(None);
         };
+        let (entries, gain) = point.split_at(point.len() - 1);
         let block = match &place.form {
-            Form::Spectral(task, vectors) => {
-                let (entries, gain) = point.split_at(task.groups().len());
-                task.block(vectors.as_ref(), entries, gain[0])
-            }
+            Form::Spectral(task, vectors) => task.block(vectors.as_ref(), entries, gain[0]),
             _ => {
-                let (matrix, gain) = point.split_at(point.len() - 1);
                 let size = self.law.dimension();
-                Block::new(Mat::from_fn(size, size, |i, j| matrix[j * size + i]).as_ref(), gain[0])
+                Block::new(Mat::from_fn(size, size, |i, j| entries[j * size + i]).as_ref(), gain[0])
             }
         };
         Ok(Some(PyBlock { block: block.or_raise()? }))
     }
 
-    /// The risk of the posterior mean at a length: mean, standard error, number of trials.
-    fn bayes_risk(
-        &self,
-        py: Python<'_>,
-        prompt_length: &Bound<'_, PyAny>,
-        prompts: &Bound<'_, PyAny>,
-        seed: &Bound<'_, PyAny>,
-        progress: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<(f64, Option<f64>, u64)> {
-        let (length, seed) = (arrays::length(prompt_length)?, numbers::seed(seed)?);
-        let trials = numbers::count("prompts", prompts, 1)?;
-        let found =
-            watched(py, progress, |watch| self.bayes_in_parts(length, trials, seed, watch))?.or_raise()?;
+    /// The risk of the posterior mean at a length.
+    fn bayes_risk(&self, asked: Asked<'_>) -> PyResult<(f64, &'static str, f64)> {
+        let (length, seed) = (asked.length("prompt_length")?, asked.seed()?);
+        let trials = asked.count("prompts", 1)?;
+        let found = asked.watched(|watch| self.bayes_in_parts(length, trials, seed, watch))?.or_raise()?;
         let mean =
             found.mean().ok_or(Error::Overflow { what: "the risk of the posterior mean" }).or_raise()?;
-        Ok((mean, found.standard_error(), found.count()))
+        Ok((mean, "sampled", found.standard_error().unwrap_or(f64::NAN)))
     }
+}
+
+getters! { PyGaussianTask, own:
+    covariance: Array = own.law.covariance().into();
+    query_covariance: Array = own.law.query_covariance().into();
+    noise: f64 = own.law.noise();
+    query_noise: f64 = own.law.query_noise();
+    prior: f64 = own.law.prior_scale();
+    noise_floor: f64 = own.law.noise_floor();
 }
 
 /// Trials between two looks for a stop, times the cube of the dimension.
@@ -399,7 +312,7 @@ impl PyGaussianTask {
         length: PromptLength,
         trials: u32,
         seed: u64,
-        watch: &crate::watch::Watch,
+        watch: &Watch,
     ) -> esscher_core::Result<Summary> {
         use esscher_core::Monitor;
         let cube = self.law.dimension().pow(3).max(1);
@@ -418,42 +331,25 @@ impl PyGaussianTask {
     }
 }
 
-/// The relative error of risks of blocks, as the library states it.
-const BLOCK_TOLERANCE: f64 = 1e-9;
-
-fn exact_risk(answer: &Bound<'_, PyDict>, value: f64) -> PyResult<()> {
-    estimated_risk(answer, Estimate { value, accuracy: Accuracy::Exact { tolerance: BLOCK_TOLERANCE } })
-}
-
-fn estimated_risk(answer: &Bound<'_, PyDict>, risk: Estimate) -> PyResult<()> {
-    let class = match risk.accuracy {
-        Accuracy::Exact { .. } => "exact",
-        Accuracy::QuasiMonteCarlo { .. } => "quasi-monte-carlo",
-        Accuracy::Sampled { .. } => "sampled",
-    };
-    answer.set_item("risk", risk.value)?;
-    answer.set_item("accuracy", class)?;
-    answer.set_item("error", risk.absolute_error())
-}
-
 /// The Toeplitz covariance ρ^|i − j|.
+///
+/// >>> import esscher as es
+/// >>> es.toeplitz(3, 0.5)
+/// array([[1.  , 0.5 , 0.25],
+///        [0.5 , 1.  , 0.5 ],
+///        [0.25, 0.5 , 1.  ]])
 #[pyfunction]
-pub(crate) fn toeplitz<'py>(
-    py: Python<'py>,
-    dimension: &Bound<'_, PyAny>,
-    correlation: f64,
-) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
-    let matrix = LinearRegression::toeplitz(arrays::dimension(dimension)?, correlation).or_raise()?;
-    arrays::matrix(py, matrix.as_ref())
+fn toeplitz(dimension: &Any<'_>, correlation: f64) -> PyResult<Array> {
+    Ok(LinearRegression::toeplitz(arrays::dimension(dimension)?, correlation).or_raise()?.into())
 }
 
 /// The spiked covariance I + strength · e eᵀ, e = (1, …, 1)/√d.
+///
+/// >>> import esscher as es
+/// >>> es.spiked(2, 1.0)
+/// array([[1.5, 0.5],
+///        [0.5, 1.5]])
 #[pyfunction]
-pub(crate) fn spiked<'py>(
-    py: Python<'py>,
-    dimension: &Bound<'_, PyAny>,
-    strength: f64,
-) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
-    let matrix = LinearRegression::spiked(arrays::dimension(dimension)?, strength).or_raise()?;
-    arrays::matrix(py, matrix.as_ref())
+fn spiked(dimension: &Any<'_>, strength: f64) -> PyResult<Array> {
+    Ok(LinearRegression::spiked(arrays::dimension(dimension)?, strength).or_raise()?.into())
 }

@@ -1,8 +1,9 @@
 //! Linear attention trained on finitely many prompts, in high dimension.
 
-use crate::failure::OrRaise;
+use crate::prelude::*;
 use esscher_core::regression::HighDimensional;
-use pyo3::prelude::*;
+
+export!(class PyHighDimensional);
 
 /// Linear attention in the limit d → ∞, trained by least squares on n prompts of ℓ examples of k tasks.
 ///
@@ -18,6 +19,17 @@ pub(crate) struct PyHighDimensional {
     setting: HighDimensional,
 }
 
+getters! { PyHighDimensional, own:
+    /// τ = n/d².
+    sample_ratio: f64 = own.setting.sample_ratio();
+    /// α = ℓ/d.
+    context_ratio: f64 = own.setting.context_ratio();
+    /// ρ.
+    noise: f64 = own.setting.noise();
+    /// κ = k/d.
+    diversity: f64 = own.setting.diversity();
+}
+
 #[pymethods]
 impl PyHighDimensional {
     #[new]
@@ -27,49 +39,20 @@ impl PyHighDimensional {
         Ok(PyHighDimensional { setting })
     }
 
-    /// τ = n/d².
-    #[getter]
-    fn sample_ratio(&self) -> f64 {
-        self.setting.sample_ratio()
-    }
-
-    /// α = ℓ/d.
-    #[getter]
-    fn context_ratio(&self) -> f64 {
-        self.setting.context_ratio()
-    }
-
-    /// ρ.
-    #[getter]
-    fn noise(&self) -> f64 {
-        self.setting.noise()
-    }
-
-    /// κ = k/d.
-    #[getter]
-    fn diversity(&self) -> f64 {
-        self.setting.diversity()
-    }
-
     /// The mean squared error on tasks from N(0, I): not halved, the query's noise included.
     fn error_on_new_tasks(&self) -> PyResult<f64> {
         self.setting.error_on_new_tasks().or_raise()
     }
 
     fn __repr__(&self) -> String {
-        let setting = &self.setting;
+        let (samples, context, noise, diversity) = self.__getnewargs__();
         format!(
-            "HighDimensional(sample_ratio={}, context_ratio={}, noise={}, diversity={})",
-            setting.sample_ratio(),
-            setting.context_ratio(),
-            setting.noise(),
-            setting.diversity()
+            "HighDimensional(sample_ratio={samples}, context_ratio={context}, noise={noise}, diversity={diversity})"
         )
     }
 
-    fn __reduce__(slf: &Bound<'_, Self>) -> PyResult<Py<pyo3::types::PyTuple>> {
-        let (py, own) = (slf.py(), slf.get());
-        let arguments = (own.sample_ratio(), own.context_ratio(), own.noise(), own.diversity());
-        Ok((pyo3::types::PyType::new::<Self>(py), arguments).into_pyobject(py)?.unbind())
+    fn __getnewargs__(&self) -> (f64, f64, f64, f64) {
+        let setting = &self.setting;
+        (setting.sample_ratio(), setting.context_ratio(), setting.noise(), setting.diversity())
     }
 }

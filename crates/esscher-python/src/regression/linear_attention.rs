@@ -1,12 +1,11 @@
 //! Linear attention trained on prompts of one length, in closed form.
 
 use super::predictors::PyBlock;
-use crate::arrays;
-use crate::failure::OrRaise;
+use crate::prelude::*;
 use esscher_core::Mat;
 use esscher_core::regression::{ContextLength, LinearAttention};
-use numpy::PyArrayDyn;
-use pyo3::prelude::*;
+
+export!(class PyLinearAttentionTraining);
 
 /// Linear attention with prediction (1/N) Σ yₗ xₗᵀA x_q on prompts of N examples of one task, in closed form.
 ///
@@ -27,73 +26,54 @@ pub(crate) struct PyLinearAttentionTraining {
 }
 
 /// A matrix A, or the product bA of a block.
-fn product(value: &Bound<'_, PyAny>) -> PyResult<Mat<f64>> {
+fn product(value: &Any<'_>) -> PyResult<Mat<f64>> {
     match value.cast::<PyBlock>() {
         Ok(block) => block.get().block.product().or_raise(),
         Err(_) => arrays::owned_matrix("matrix", value),
     }
 }
 
+getters! { PyLinearAttentionTraining, own:
+    /// N; infinity for the infinite prompt.
+    prompt_length: f64 = match own.attention.length() {
+        ContextLength::Finite(length) => length.as_f64(),
+        ContextLength::Infinite => f64::INFINITY,
+    };
+    /// Γ = (1 + 1/N) Σ + ((tr Σ + s²/k)/N) I; Σ itself at the infinite prompt.
+    gamma: Array = own.attention.gamma().into();
+    /// Γ⁻¹, the A of smallest risk.
+    minimiser: Array = own.attention.minimiser().into();
+    /// R(Γ⁻¹) = k/2 [tr Σ_q − tr(Σ_qΣΓ⁻¹)] + s_q²/2.
+    minimal_risk: f64 = own.attention.minimal_risk().or_raise()?;
+    /// Bounds on the initial scale α: √(2/(‖Γ‖√d)), below which convergence is proved, and √2/(d^{1/4}‖Σ‖), the
+    /// paper's.
+    scale_bounds: (f64, f64) = {
+        let found = own.attention.initial_scale(1.0).or_raise()?;
+        (found.sufficient_bound, found.paper_bound)
+    };
+}
+
 #[pymethods]
 impl PyLinearAttentionTraining {
-    /// N; infinity for the infinite prompt.
-    #[getter]
-    fn prompt_length(&self) -> f64 {
-        match self.attention.length() {
-            ContextLength::Finite(length) => length.as_f64(),
-            ContextLength::Infinite => f64::INFINITY,
-        }
-    }
-
-    /// Γ = (1 + 1/N) Σ + ((tr Σ + s²/k)/N) I; Σ itself at the infinite prompt.
-    #[getter]
-    fn gamma<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
-        arrays::matrix(py, self.attention.gamma())
-    }
-
-    /// Γ⁻¹, the A of smallest risk.
-    #[getter]
-    fn minimiser<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
-        arrays::matrix(py, self.attention.minimiser().as_ref())
-    }
-
-    /// R(Γ⁻¹) = k/2 [tr Σ_q − tr(Σ_qΣΓ⁻¹)] + s_q²/2.
-    #[getter]
-    fn minimal_risk(&self) -> PyResult<f64> {
-        self.attention.minimal_risk().or_raise()
-    }
-
     /// R(A), half the mean squared error of the prediction.
-    fn risk(&self, matrix: &Bound<'_, PyAny>) -> PyResult<f64> {
+    fn risk(&self, matrix: &Any<'_>) -> PyResult<f64> {
         self.attention.risk(product(matrix)?.as_ref()).or_raise()
     }
 
     /// R(A) − R(Γ⁻¹), without the cancellation of that difference.
-    fn excess_risk(&self, matrix: &Bound<'_, PyAny>) -> PyResult<f64> {
+    fn excess_risk(&self, matrix: &Any<'_>) -> PyResult<f64> {
         self.attention.excess_risk(product(matrix)?.as_ref()).or_raise()
     }
 
     /// ∇R(A) = k Σ(ΓA − I)Σ_q.
-    fn gradient<'py>(
-        &self,
-        py: Python<'py>,
-        matrix: &Bound<'py, PyAny>,
-    ) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
-        arrays::matrix(py, self.attention.gradient(product(matrix)?.as_ref()).or_raise()?.as_ref())
+    fn gradient(&self, matrix: &Any<'_>) -> PyResult<Array> {
+        Ok(self.attention.gradient(product(matrix)?.as_ref()).or_raise()?.into())
     }
 
     /// The block with bA = Γ⁻¹, b > 0 and ‖A‖²_F − b² = conserved: where gradient flow ends.
     #[pyo3(signature = (conserved = 0.0))]
     fn flow_limit(&self, conserved: f64) -> PyResult<PyBlock> {
         Ok(PyBlock { block: self.attention.flow_limit(conserved).or_raise()? })
-    }
-
-    /// Bounds on the initial scale α: √(2/(‖Γ‖√d)), below which convergence is proved, and √2/(d^{1/4}‖Σ‖), the
-    /// paper's.
-    #[getter]
-    fn scale_bounds(&self) -> PyResult<(f64, f64)> {
-        let found = self.attention.initial_scale(1.0).or_raise()?;
-        Ok((found.sufficient_bound, found.paper_bound))
     }
 
     /// Whether convergence from the initial scale α is proved, by α²‖Γ‖√d < 2 and by the paper's range.
@@ -104,20 +84,15 @@ impl PyLinearAttentionTraining {
 
     /// The prediction (1/N) Σ yₗ xₗᵀA x_q on one prompt: covariates (N, d), targets (N,), query (d,).
     #[staticmethod]
-    fn predict(
-        matrix: &Bound<'_, PyAny>,
-        covariates: &Bound<'_, PyAny>,
-        targets: &Bound<'_, PyAny>,
-        query: &Bound<'_, PyAny>,
-    ) -> PyResult<f64> {
+    fn predict(matrix: &Any<'_>, covariates: &Any<'_>, targets: &Any<'_>, query: &Any<'_>) -> PyResult<f64> {
         let covariates = arrays::Reals::read("covariates", covariates)?;
         let targets = arrays::owned_vector("targets", targets)?;
         let query = arrays::owned_vector("query", query)?;
         LinearAttention::predict(product(matrix)?.as_ref(), covariates.matrix()?, &targets, &query).or_raise()
     }
 
-    fn __repr__(&self) -> String {
-        let (dimension, length) = (self.attention.dimension(), self.prompt_length());
-        format!("LinearAttentionTraining(dimension={dimension}, prompt_length={length})")
+    fn __repr__(&self) -> PyResult<String> {
+        let (dimension, length) = (self.attention.dimension(), self.prompt_length()?);
+        Ok(format!("LinearAttentionTraining(dimension={dimension}, prompt_length={length})"))
     }
 }

@@ -1,18 +1,13 @@
 //! What is trained: blocks (A, b), heads (U, v), and layers of heads or of separate projections.
 
-use super::answers::{Attending, attending};
-use crate::arrays::{self, Reals};
-use crate::failure::{OrRaise, choice};
-use crate::numbers;
-use crate::threads;
+use super::answers::{ATTENDING, Attending};
+use crate::prelude::*;
 use esscher_core::numerics::Stream;
 use esscher_core::regression::tasks::PromptDraw;
 use esscher_core::regression::{AttentionKind, Block, RegressionHead, RegressionLayer};
-use esscher_core::{Error, Mat, MatRef};
-use numpy::{PyArray1, PyArrayDyn};
-use pyo3::exceptions::PyTypeError;
-use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple, PyType};
+use esscher_core::{Error, Mat};
+
+export!(class PyBlock, PyRegressionHead, PyRegressionLayer);
 
 /// The block form U = diag(A, 0), v = (0, b) of a head, which training preserves at every prompt length.
 ///
@@ -31,7 +26,7 @@ pub(crate) struct PyBlock {
 #[pymethods]
 impl PyBlock {
     #[new]
-    fn new(matrix: &Bound<'_, PyAny>, gain: f64) -> PyResult<Self> {
+    fn new(matrix: &Any<'_>, gain: f64) -> PyResult<Self> {
         let matrix = Reals::read("matrix", matrix)?;
         arrays::check_dimension("matrix", matrix.matrix()?.nrows())?;
         Ok(PyBlock { block: Block::new(matrix.matrix()?, gain).or_raise()? })
@@ -39,39 +34,15 @@ impl PyBlock {
 
     /// The initialisation of the theory: A = α ΘΘᵀ/‖ΘΘᵀ‖ and b = α, with Θ of d rows.
     #[staticmethod]
-    fn initial(theta: &Bound<'_, PyAny>, scale: f64) -> PyResult<Self> {
+    fn initial(theta: &Any<'_>, scale: f64) -> PyResult<Self> {
         let theta = Reals::read("theta", theta)?;
         arrays::check_dimension("theta", theta.matrix()?.nrows())?;
         Ok(PyBlock { block: Block::initial(theta.matrix()?, scale).or_raise()? })
     }
 
-    /// The dimension d of a covariate.
-    #[getter]
-    fn dimension(&self) -> usize {
-        self.block.matrix().nrows()
-    }
-
-    /// A.
-    #[getter]
-    fn matrix<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
-        arrays::matrix(py, self.block.matrix())
-    }
-
-    /// b.
-    #[getter]
-    fn gain(&self) -> f64 {
-        self.block.gain()
-    }
-
-    /// ‖A‖²_F − b², which gradient flow conserves on infinite prompts and for linear attention.
-    #[getter]
-    fn conserved(&self) -> PyResult<f64> {
-        self.block.conserved().or_raise()
-    }
-
     /// bA, the matrix that predicts.
-    fn product<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
-        arrays::matrix(py, self.block.product().or_raise()?.as_ref())
+    fn product(&self) -> PyResult<Array> {
+        Ok(self.block.product().or_raise()?.into())
     }
 
     /// The head with full matrices U = diag(A, 0), v = (0, b).
@@ -83,9 +54,30 @@ impl PyBlock {
         format!("Block(dimension={}, gain={})", self.block.matrix().nrows(), self.block.gain())
     }
 
-    fn __reduce__(slf: &Bound<'_, Self>) -> PyResult<Py<PyTuple>> {
-        let (py, own) = (slf.py(), slf.get());
-        Ok((PyType::new::<Self>(py), (own.matrix(py)?, own.gain())).into_pyobject(py)?.unbind())
+    fn __getnewargs__(&self) -> (Array, f64) {
+        (self.block.matrix().into(), self.block.gain())
+    }
+}
+
+getters! { PyBlock, own:
+    /// The dimension d of a covariate.
+    dimension: usize = own.block.matrix().nrows();
+    /// A.
+    matrix: Array = own.block.matrix().into();
+    /// b.
+    gain: f64 = own.block.gain();
+    /// ‖A‖²_F − b², which gradient flow conserves on infinite prompts and for linear attention.
+    conserved: f64 = own.block.conserved().or_raise()?;
+}
+
+impl PyBlock {
+    /// An argument that is a block.
+    pub(super) fn asked(asked: &Asked<'_>, what: &str) -> PyResult<Block> {
+        let value = asked.get(what)?;
+        match value.cast::<PyBlock>() {
+            Ok(block) => Ok(block.get().block.clone()),
+            Err(_) => Err(numbers::wrong_type(what, "a Block", &value)),
+        }
     }
 }
 
@@ -105,38 +97,28 @@ pub(crate) struct PyRegressionHead {
 #[pymethods]
 impl PyRegressionHead {
     #[new]
-    fn new(score: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<Self> {
+    fn new(score: &Any<'_>, value: &Any<'_>) -> PyResult<Self> {
         let (score, value) = (Reals::read("score", score)?, Reals::read("value", value)?);
         arrays::check_dimension("value", value.vector()?.len())?;
         Ok(PyRegressionHead { head: RegressionHead::new(score.matrix()?, value.vector()?).or_raise()? })
-    }
-
-    /// The dimension d of a covariate.
-    #[getter]
-    fn dimension(&self) -> usize {
-        self.head.dimension()
-    }
-
-    /// U.
-    #[getter]
-    fn score<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
-        arrays::matrix(py, self.head.score())
-    }
-
-    /// v.
-    #[getter]
-    fn value<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
-        arrays::vector(py, self.head.value().to_vec())
     }
 
     fn __repr__(&self) -> String {
         format!("RegressionHead(dimension={})", self.head.dimension())
     }
 
-    fn __reduce__(slf: &Bound<'_, Self>) -> PyResult<Py<PyTuple>> {
-        let (py, own) = (slf.py(), slf.get());
-        Ok((PyType::new::<Self>(py), (own.score(py)?, own.value(py))).into_pyobject(py)?.unbind())
+    fn __getnewargs__(&self) -> (Array, Array) {
+        (self.head.score().into(), self.head.value().into())
     }
+}
+
+getters! { PyRegressionHead, own:
+    /// The dimension d of a covariate.
+    dimension: usize = own.head.dimension();
+    /// U.
+    score: Array = own.head.score().into();
+    /// v.
+    value: Array = own.head.value().into();
 }
 
 /// One attention layer that predicts: heads (U, v) whose predictions add, or one head in separate Q, K, V, O.
@@ -151,6 +133,7 @@ impl PyRegressionHead {
 /// >>> len(es.RegressionLayer.at_random(3).parameters)       # four matrices of size d + 1
 /// 64
 #[pyclass(name = "RegressionLayer", module = "esscher", frozen)]
+#[derive(Clone)]
 pub(crate) struct PyRegressionLayer {
     pub(super) layer: RegressionLayer,
     /// Whether it is made of Q, K, V and O.
@@ -161,7 +144,7 @@ const KINDS: [(&str, AttentionKind); 2] =
     [("softmax", AttentionKind::Softmax), ("linear", AttentionKind::Linear)];
 
 impl PyRegressionLayer {
-    fn prompt(&self, tokens: &Bound<'_, PyAny>, query: &Bound<'_, PyAny>) -> PyResult<PromptDraw> {
+    fn prompt(&self, tokens: &Any<'_>, query: &Any<'_>) -> PyResult<PromptDraw> {
         let (tokens, query) = (Reals::read("tokens", tokens)?, Reals::read("query", query)?);
         let (columns, query) = (tokens.matrix()?.ncols(), query.vector()?);
         let size = self.layer.dimension() + 1;
@@ -177,7 +160,7 @@ impl PyRegressionLayer {
 impl PyRegressionLayer {
     #[new]
     #[pyo3(signature = (heads, *, attention = "softmax"))]
-    fn new(heads: &Bound<'_, PyAny>, attention: &str) -> PyResult<Self> {
+    fn new(heads: &Any<'_>, attention: &str) -> PyResult<Self> {
         let heads = numbers::list("heads", heads, |head| match head.cast::<PyRegressionHead>() {
             Ok(head) => Ok(head.borrow()),
             Err(_) => Err(numbers::wrong_type("heads", "regression heads", head)),
@@ -192,10 +175,10 @@ impl PyRegressionLayer {
     #[staticmethod]
     #[pyo3(signature = (query, key, value, output, *, attention = "softmax"))]
     fn projections(
-        query: &Bound<'_, PyAny>,
-        key: &Bound<'_, PyAny>,
-        value: &Bound<'_, PyAny>,
-        output: &Bound<'_, PyAny>,
+        query: &Any<'_>,
+        key: &Any<'_>,
+        value: &Any<'_>,
+        output: &Any<'_>,
         attention: &str,
     ) -> PyResult<Self> {
         let kind = choice("attention", attention, &KINDS)?;
@@ -216,11 +199,7 @@ impl PyRegressionLayer {
     /// Projections with PyTorch's default initialisation, every entry uniform between ∓1/√(d + 1).
     #[staticmethod]
     #[pyo3(signature = (dimension, *, attention = "softmax", seed = None))]
-    fn at_random(
-        dimension: &Bound<'_, PyAny>,
-        attention: &str,
-        seed: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Self> {
+    fn at_random(dimension: &Any<'_>, attention: &str, seed: Option<&Any<'_>>) -> PyResult<Self> {
         let kind = choice("attention", attention, &KINDS)?;
         let seed = seed.map_or(Ok(0), numbers::seed)?;
         let dimension = arrays::dimension(dimension)?;
@@ -228,80 +207,44 @@ impl PyRegressionLayer {
         Ok(PyRegressionLayer { layer: layer.or_raise()?, projections: true })
     }
 
-    /// The dimension d of a covariate.
-    #[getter]
-    fn dimension(&self) -> usize {
-        self.layer.dimension()
-    }
-
-    /// "softmax" or "linear".
-    #[getter]
-    fn attention(&self) -> &'static str {
-        match self.layer.attention() {
-            AttentionKind::Softmax => "softmax",
-            AttentionKind::Linear => "linear",
-        }
-    }
-
-    /// All parameters, one flat vector.
-    #[getter]
-    fn parameters<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
-        arrays::vector(py, self.layer.parameters().to_vec())
-    }
-
-    /// ‖scores‖² − ‖values‖² over the parameters; None where a square exceeds double precision.
-    #[getter]
-    fn balance(&self) -> Option<f64> {
-        self.layer.balance()
-    }
-
-    /// (U, v) of each head, whatever the form.
-    #[getter]
-    fn heads(&self) -> PyResult<Vec<PyRegressionHead>> {
-        let heads = self.layer.effective_heads().or_raise()?;
-        Ok(heads.into_iter().map(|head| PyRegressionHead { head }).collect())
-    }
-
     /// A layer of the same form with other parameters.
-    fn with_parameters(&self, parameters: &Bound<'_, PyAny>) -> PyResult<Self> {
+    fn with_parameters(&self, parameters: &Any<'_>) -> PyResult<Self> {
         let parameters = Reals::read("parameters", parameters)?;
         let layer = self.layer.with_parameters(parameters.vector()?).or_raise()?;
         Ok(PyRegressionLayer { layer, projections: self.projections })
     }
 
     /// The prediction from tokens (L, d + 1) and the covariates (d,) of a query.
-    fn predict(&self, py: Python<'_>, tokens: &Bound<'_, PyAny>, query: &Bound<'_, PyAny>) -> PyResult<f64> {
+    fn predict(&self, py: Python<'_>, tokens: &Any<'_>, query: &Any<'_>) -> PyResult<f64> {
         let prompt = self.prompt(tokens, query)?;
         threads::detached(py, || self.layer.predict(&prompt)).or_raise()
     }
 
     /// The prediction and its gradient in all parameters.
-    fn predict_with_gradient<'py>(
+    fn predict_with_gradient(
         &self,
-        py: Python<'py>,
-        tokens: &Bound<'_, PyAny>,
-        query: &Bound<'_, PyAny>,
-    ) -> PyResult<(f64, Bound<'py, PyArray1<f64>>)> {
+        py: Python<'_>,
+        tokens: &Any<'_>,
+        query: &Any<'_>,
+    ) -> PyResult<(f64, Array)> {
         let prompt = self.prompt(tokens, query)?;
-        let (prediction, gradient) =
-            threads::detached(py, || self.layer.predict_with_gradient(&prompt)).or_raise()?;
-        Ok((prediction, arrays::vector(py, gradient)))
+        let found = threads::detached(py, || self.layer.predict_with_gradient(&prompt)).or_raise()?;
+        Ok((found.0, found.1.into()))
     }
 
     fn __repr__(&self) -> PyResult<String> {
-        let (attention, dimension) = (self.attention(), self.layer.dimension());
+        let (attention, dimension) = (self.attention()?, self.layer.dimension());
         Ok(if self.projections {
             format!("RegressionLayer.projections(dimension={dimension}, attention=\"{attention}\")")
         } else {
-            let heads = self.layer.effective_heads().or_raise()?.len();
+            let heads = self.heads()?.len();
             format!("RegressionLayer(heads={heads}, dimension={dimension}, attention=\"{attention}\")")
         })
     }
 
     fn __reduce__(slf: &Bound<'_, Self>) -> PyResult<Py<PyTuple>> {
         let (py, own) = (slf.py(), slf.get());
-        let keywords = PyDict::new(py);
-        keywords.set_item("attention", own.attention())?;
+        let keywords = dictionary!(py, attention: own.attention()?);
         let class = PyType::new::<Self>(py);
         if !own.projections {
             let maker = py.import("functools")?.getattr("partial")?.call((class,), Some(&keywords))?;
@@ -310,7 +253,7 @@ impl PyRegressionLayer {
         let size = own.layer.dimension() + 1;
         let mut arguments = vec!["projections".into_pyobject(py)?.into_any()];
         for part in own.layer.parameters().chunks_exact(size * size) {
-            arguments.push(arrays::matrix(py, MatRef::from_row_major_slice(part, size, size))?.into_any());
+            arguments.push(Array::new(part.to_vec(), [size, size]).into_pyobject(py)?.into_any());
         }
         let maker = py.import("operator")?.getattr("methodcaller")?;
         let maker = maker.call(PyTuple::new(py, arguments)?, Some(&keywords))?;
@@ -318,37 +261,52 @@ impl PyRegressionLayer {
     }
 }
 
+getters! { PyRegressionLayer, own:
+    /// The dimension d of a covariate.
+    dimension: usize = own.layer.dimension();
+    /// "softmax" or "linear".
+    attention: &'static str = match own.layer.attention() {
+        AttentionKind::Softmax => "softmax",
+        AttentionKind::Linear => "linear",
+    };
+    /// All parameters, one flat vector.
+    parameters: Array = own.layer.parameters().into();
+    /// ‖scores‖² − ‖values‖² over the parameters; None where a square exceeds double precision.
+    balance: Option<f64> = own.layer.balance();
+    /// (U, v) of each head, whatever the form.
+    heads: Vec<PyRegressionHead> = {
+        let heads = own.layer.effective_heads().or_raise()?;
+        heads.into_iter().map(|head| PyRegressionHead { head }).collect()
+    };
+}
+
 /// What a user may hand in where something predicts.
 pub(super) enum Predictor {
     Block(Block),
     Head(RegressionHead),
-    Layer { layer: RegressionLayer, projections: bool },
+    Layer(PyRegressionLayer),
 }
 
 impl Predictor {
-    pub(super) fn read(what: &str, value: &Bound<'_, PyAny>) -> PyResult<Self> {
+    pub(super) fn read(what: &str, value: &Any<'_>) -> PyResult<Self> {
         if let Ok(block) = value.cast::<PyBlock>() {
             Ok(Predictor::Block(block.get().block.clone()))
         } else if let Ok(head) = value.cast::<PyRegressionHead>() {
             Ok(Predictor::Head(head.get().head.clone()))
         } else if let Ok(layer) = value.cast::<PyRegressionLayer>() {
-            let layer = layer.get();
-            Ok(Predictor::Layer { layer: layer.layer.clone(), projections: layer.projections })
+            Ok(Predictor::Layer(layer.get().clone()))
         } else {
-            let found = value.get_type().name()?;
-            Err(PyTypeError::new_err(format!(
-                "{what}: expected a Block, a RegressionHead or a RegressionLayer, found an object of type {found}"
-            )))
+            Err(numbers::wrong_type(what, "a Block, a RegressionHead or a RegressionLayer", value))
         }
     }
 
-    /// Its attention: the layer's own, else the word, else softmax. A word that contradicts a layer is refused.
-    pub(super) fn attending(&self, word: Option<&str>) -> PyResult<Attending> {
-        let word = word.map(attending).transpose()?;
-        let Predictor::Layer { layer, .. } = self else {
+    /// Its attention: the layer's own, else the one of a call, else softmax. One that contradicts a layer is refused.
+    pub(super) fn attending(&self, asked: &Asked<'_>) -> PyResult<Attending> {
+        let word = asked.maybe("attention", |asked, what| asked.choice(what, &ATTENDING))?;
+        let Predictor::Layer(layer) = self else {
             return Ok(word.unwrap_or(Attending::Softmax));
         };
-        let own = match layer.attention() {
+        let own = match layer.layer.attention() {
             AttentionKind::Softmax => Attending::Softmax,
             AttentionKind::Linear => Attending::Linear,
         };
@@ -360,25 +318,27 @@ impl Predictor {
         }
     }
 
-    /// As a layer that simulations and descents can run, and whether it is made of projections.
-    pub(super) fn layer(self, word: Option<&str>) -> PyResult<(RegressionLayer, bool)> {
-        let attending = self.attending(word)?;
+    /// As a layer of this attention that simulations and descents can run.
+    pub(super) fn layer(self, attending: Attending) -> PyResult<PyRegressionLayer> {
         let head = match self {
-            Predictor::Layer { layer, projections } => return Ok((layer, projections)),
+            Predictor::Layer(layer) => return Ok(layer),
             Predictor::Block(block) => block.head().or_raise()?,
             Predictor::Head(head) => head,
         };
         let layer = match attending {
             Attending::Softmax => RegressionLayer::heads(AttentionKind::Softmax, &[head]),
             Attending::Linear => RegressionLayer::heads(AttentionKind::Linear, &[head]),
-            Attending::OppositeHeads => {
-                let pair = [half(&head, 1.0), half(&head, -1.0)]
-                    .into_iter()
-                    .collect::<esscher_core::Result<Vec<_>>>();
-                pair.and_then(|pair| RegressionLayer::heads(AttentionKind::Softmax, &pair))
-            }
+            Attending::OppositeHeads => half(&head, 1.0)
+                .and_then(|one| RegressionLayer::heads(AttentionKind::Softmax, &[one, half(&head, -1.0)?])),
         };
-        Ok((layer.or_raise()?, false))
+        Ok(PyRegressionLayer { layer: layer.or_raise()?, projections: false })
+    }
+
+    /// The argument `predictor` of a call as a layer that runs.
+    pub(super) fn layer_asked(asked: &Asked<'_>) -> PyResult<PyRegressionLayer> {
+        let predictor = Predictor::read("predictor", &asked.get("predictor")?)?;
+        let attending = predictor.attending(asked)?;
+        predictor.layer(attending)
     }
 }
 

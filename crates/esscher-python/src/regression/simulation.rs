@@ -2,94 +2,59 @@
 
 use super::predictors::Predictor;
 use super::tasks::PyTask;
-use crate::arrays;
-use crate::failure::OrRaise;
-use crate::numbers;
-use crate::watch::{Watch, watched};
-use esscher_core::numerics::statistics::Summary;
-use esscher_core::numerics::{InstructionSet, Stream};
+use crate::prelude::*;
+use crate::watch::Watch;
+use esscher_core::numerics::Stream;
 use esscher_core::regression::tasks::{LinearTask, PromptDraw, Task};
 use esscher_core::regression::{Baseline, RiskOptions, RiskSimulation};
 use esscher_core::{Error, Monitor};
-use pyo3::exceptions::PyValueError;
-use pyo3::prelude::*;
-use pyo3::types::PyDict;
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The instructions of inner loops: the best of this machine, or those of a name.
-pub(super) fn instruction_set(name: Option<&str>) -> PyResult<InstructionSet> {
-    name.map_or_else(|| Ok(InstructionSet::best()), |name| InstructionSet::named(name).or_raise())
-}
-
-/// Simulates ½ E (prediction − target)² of a layer on a task.
-#[pyfunction]
-pub(crate) fn simulate_risk<'py>(
-    py: Python<'py>,
-    task: &PyTask,
-    predictor: &Bound<'py, PyAny>,
-    prompt_length: &Bound<'py, PyAny>,
-    attention: Option<&str>,
-    prompts: &Bound<'py, PyAny>,
-    gradient: bool,
-    seed: &Bound<'py, PyAny>,
-    instructions: Option<&str>,
-    progress: Option<&Bound<'py, PyAny>>,
-) -> PyResult<Bound<'py, PyDict>> {
-    let (layer, _) = Predictor::read("predictor", predictor)?.layer(attention)?;
-    let length = arrays::length(prompt_length)?.get() as usize;
-    let options = RiskOptions {
-        prompts: numbers::count("prompts", prompts, 2)?,
-        gradient,
-        seed: numbers::seed(seed)?,
-        instruction_set: instruction_set(instructions)?,
-    };
-    let simulation = RiskSimulation::new(task.task.clone(), layer, length, options).or_raise()?;
-    let found = watched(py, progress, |watch| simulation.finish(watch))?;
-    let found = task.exceptions.or_raise(found)?;
-    let answer = PyDict::new(py);
-    summarise(&answer, &found.risk)?;
-    if gradient {
-        answer.set_item("gradient", arrays::vector(py, found.gradient.mean().to_vec()))?;
-        let errors = found.gradient.standard_error().unwrap_or_default();
-        answer.set_item("gradient_standard_error", arrays::vector(py, errors))?;
-    }
-    Ok(answer)
-}
-
-fn summarise(answer: &Bound<'_, PyDict>, risk: &Summary) -> PyResult<()> {
-    answer.set_item("risk", risk.mean())?;
-    answer.set_item("standard_error", risk.standard_error())?;
-    answer.set_item("prompts", risk.count())?;
-    answer.set_item("rests_on_few", risk.rests_on_few())
-}
-
-/// Risks of baselines, given as (name, parameter), over the same prompts: for each its risk and standard error.
-#[pyfunction]
-pub(crate) fn baseline_risks(
-    py: Python<'_>,
-    task: &PyTask,
-    prompt_length: &Bound<'_, PyAny>,
-    baselines: Vec<(String, f64)>,
-    prompts: &Bound<'_, PyAny>,
-    seed: &Bound<'_, PyAny>,
-    progress: Option<&Bound<'_, PyAny>>,
-) -> PyResult<Vec<(Option<f64>, Option<f64>)>> {
-    let length = arrays::length(prompt_length)?.get() as usize;
-    let baselines: Vec<Baseline> =
-        baselines.iter().map(|(name, parameter)| baseline(name, *parameter)).collect::<PyResult<_>>()?;
-    let (prompts, seed) = (numbers::count("prompts", prompts, 2)?, numbers::seed(seed)?);
-    let found = watched(py, progress, |watch| {
-        let stoppable = Stoppable {
-            task: task.task.as_ref(),
-            watch,
-            drawn: AtomicUsize::new(0),
-            total: prompts as usize,
+#[pymethods]
+impl PyTask {
+    /// Simulates ½ E (prediction − target)² of a layer on a task.
+    fn simulate_risk<'py>(&self, py: Python<'py>, asked: Asked<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let layer = Predictor::layer_asked(&asked)?.layer;
+        let length = asked.length("prompt_length")?.get() as usize;
+        let gradient = asked.flag("gradient")?;
+        let options = RiskOptions {
+            prompts: asked.count("prompts", 2)?,
+            gradient,
+            seed: asked.seed()?,
+            instruction_set: asked.instruction_set()?,
         };
-        esscher_core::regression::baseline_risks(&stoppable, length, &baselines, prompts, seed)
-    })?;
-    let found = task.exceptions.or_raise(found)?;
-    Ok(found.iter().map(|summary| (summary.mean(), summary.standard_error())).collect())
+        let simulation = RiskSimulation::new(self.task.clone(), layer, length, options).or_raise()?;
+        let found = asked.watched(|watch| simulation.finish(watch))?;
+        let found = self.exceptions.or_raise(found)?;
+        let slopes = gradient.then(|| Array::from(found.gradient.mean().to_vec()));
+        let errors = gradient.then(|| found.gradient.standard_error().unwrap_or_default());
+        // The error is not known where squares overflow.
+        let error = found.risk.standard_error().unwrap_or(f64::NAN);
+        Ok(dictionary!(py,
+            risk: (found.risk.mean(), "sampled", error),
+            prompts: found.risk.count(),
+            gradient: slopes,
+            gradient_standard_error: errors.map(Array::from),
+            rests_on_few: found.risk.rests_on_few()))
+    }
+
+    /// Risks of baselines, given as (name, parameter), over the same prompts: for each its risk and standard error.
+    fn baselines(&self, asked: Asked<'_>) -> PyResult<Vec<(f64, f64)>> {
+        let length = asked.length("prompt_length")?.get() as usize;
+        let wanted: Vec<(String, f64)> = asked.get("wanted")?.extract()?;
+        let baselines: Vec<Baseline> =
+            wanted.iter().map(|(name, parameter)| baseline(name, *parameter)).collect::<PyResult<_>>()?;
+        let (prompts, seed) = (asked.count("prompts", 2)?, asked.seed()?);
+        let found = asked.watched(|watch| {
+            let (task, drawn) = (self.task.as_ref(), AtomicUsize::new(0));
+            let stoppable = Stoppable { task, watch, drawn, total: prompts as usize };
+            esscher_core::regression::baseline_risks(&stoppable, length, &baselines, prompts, seed)
+        })?;
+        let known = |number: Option<f64>| number.unwrap_or(f64::NAN);
+        let found = self.exceptions.or_raise(found)?;
+        Ok(found.iter().map(|summary| (known(summary.mean()), known(summary.standard_error()))).collect())
+    }
 }
 
 fn baseline(name: &str, parameter: f64) -> PyResult<Baseline> {

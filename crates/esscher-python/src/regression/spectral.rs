@@ -1,27 +1,24 @@
 //! The theory's task by its eigenvalues: any dimension, one parameter per distinct eigenvalue.
 
-use super::answers::{Attending, attending, context_length, response_of};
-use super::flow::{Wishes, columns};
+use super::answers::{Attending, Estimated, exactly, response_asked};
+use super::flow;
 use super::predictors::PyBlock;
-use crate::arrays::{self, Reals};
-use crate::failure::OrRaise;
-use crate::threads;
-use crate::watch::watched;
+use crate::prelude::*;
+use crate::watch::Watch;
 use esscher_core::concentration::Horizon;
 use esscher_core::regression::{
-    Landscape, SpectralGroup, SpectralLandscape, SpectralTask, flow, settle, train, training_horizon,
+    FlowOptions, SpectralGroup, SpectralLandscape, SpectralTask, settle, train, training_horizon,
 };
 use esscher_core::{Error, Mat};
-use numpy::{PyArray1, PyArrayDyn};
-use pyo3::exceptions::PyValueError;
-use pyo3::prelude::*;
-use pyo3::types::PyDict;
+
+export!(class PySpectralTask);
 
 /// Distinct eigenvalues: gradients hold the weights of all their pairs.
 const MOST_GROUPS: usize = 1024;
 
-/// A task whose covariances commute, by groups of equal eigenvalues.
-#[pyclass(name = "SpectralTask", module = "esscher._native", frozen)]
+/// A task whose covariances commute, by groups of equal eigenvalues; `esscher.SpectralTask` adds flows.
+#[pyclass(name = "SpectralTask", module = "esscher._native", subclass, frozen)]
+#[derive(Clone)]
 pub(crate) struct PySpectralTask {
     pub(super) task: SpectralTask,
     /// The eigenvectors, where the task was given by matrices.
@@ -34,17 +31,17 @@ impl PySpectralTask {
         Ok(PySpectralTask { task, vectors })
     }
 
-    fn landscape(
-        &self,
-        attention: Attending,
-        length: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<SpectralLandscape> {
-        let response = response_of(attention, context_length(length)?);
-        Ok(SpectralLandscape { task: self.task.clone(), response })
+    /// The landscape at the attention and length of a call.
+    fn landscape(&self, asked: &Asked<'_>) -> PyResult<SpectralLandscape> {
+        Ok(SpectralLandscape { task: self.task.clone(), response: response_asked(asked)?.1 })
     }
 
-    fn by_group<'py>(&self, py: Python<'py>, read: fn(&SpectralGroup) -> f64) -> Bound<'py, PyArray1<f64>> {
-        arrays::vector(py, self.task.groups().iter().map(read).collect())
+    /// The landscape, and the options of a flow on it.
+    fn walk(&self, asked: &Asked<'_>) -> PyResult<(SpectralLandscape, FlowOptions)> {
+        let (attention, response) = response_asked(asked)?;
+        let parameters = self.task.groups().len() + 1;
+        let options = flow::options(asked, &response, attention == Attending::Linear, parameters)?;
+        Ok((SpectralLandscape { task: self.task.clone(), response }, options))
     }
 }
 
@@ -59,16 +56,21 @@ pub(super) fn check_groups(groups: usize) -> PyResult<()> {
 #[pymethods]
 impl PySpectralTask {
     #[new]
+    #[pyo3(signature = (eigenvalues, multiplicities = None, *, query_eigenvalues = None, noise = 0.0, prior = 1.0))]
     fn new(
-        eigenvalues: &Bound<'_, PyAny>,
-        multiplicities: &Bound<'_, PyAny>,
-        query_eigenvalues: Option<&Bound<'_, PyAny>>,
+        eigenvalues: &Any<'_>,
+        multiplicities: Option<&Any<'_>>,
+        query_eigenvalues: Option<&Any<'_>>,
         noise: f64,
         prior: f64,
     ) -> PyResult<Self> {
+        if let Ok(task) = eigenvalues.cast::<PySpectralTask>() {
+            return Ok(task.get().clone());
+        }
         let values = arrays::owned_vector("eigenvalues", eigenvalues)?;
-        let counts = Reals::read("multiplicities", multiplicities)?;
-        let counts = counts.vector()?;
+        let counts =
+            multiplicities.map(|counts| arrays::owned_vector("multiplicities", counts)).transpose()?;
+        let counts = counts.unwrap_or_else(|| vec![1.0; values.len()]);
         let query =
             query_eigenvalues.map(|query| arrays::owned_vector("query_eigenvalues", query)).transpose()?;
         let query = query.unwrap_or_else(|| values.clone());
@@ -79,7 +81,7 @@ impl PySpectralTask {
         }
         check_groups(values.len())?;
         let mut groups = Vec::with_capacity(values.len());
-        for ((eigenvalue, query_eigenvalue), &count) in values.into_iter().zip(query).zip(counts) {
+        for ((eigenvalue, query_eigenvalue), count) in values.into_iter().zip(query).zip(counts) {
             if !(count.fract() == 0.0 && (1.0..=f64::from(u32::MAX)).contains(&count)) {
                 let message = format!("multiplicities: {count} is not a whole number from 1 to {}", u32::MAX);
                 return Err(PyValueError::new_err(message));
@@ -89,62 +91,25 @@ impl PySpectralTask {
         PySpectralTask::of(SpectralTask::from_groups(&groups, noise, prior).or_raise()?, None)
     }
 
-    #[getter]
-    fn dimension(&self) -> u64 {
-        self.task.dimension()
+    /// The paper's initialisation, one vector: every entry α/√d, then the gain b = α.
+    fn initial(&self, scale: f64) -> PyResult<Array> {
+        Ok(self.task.initial(scale).or_raise()?.into())
     }
 
-    #[getter]
-    fn eigenvalues<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
-        self.by_group(py, |group| group.eigenvalue)
+    /// The floor of the infinite prompt's valley bΣA = I at gain b: the entries 1/(b sᵢ).
+    fn valley(&self, gain: f64) -> PyResult<Array> {
+        Ok(self.task.valley(gain).or_raise()?.into())
     }
 
-    #[getter]
-    fn query_eigenvalues<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
-        self.by_group(py, |group| group.query_eigenvalue)
-    }
-
-    #[getter]
-    fn multiplicities<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
-        self.by_group(py, |group| f64::from(group.multiplicity))
-    }
-
-    /// The eigenvectors, columns in the order of the groups; None for a task given by eigenvalues.
-    #[getter]
-    fn eigenvectors<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyArrayDyn<f64>>>> {
-        self.vectors.as_ref().map(|vectors| arrays::matrix(py, vectors.as_ref())).transpose()
-    }
-
-    #[getter]
-    fn noise_floor(&self) -> f64 {
-        self.task.noise_floor()
-    }
-
-    #[getter]
-    fn proved_scale(&self) -> f64 {
-        self.task.proved_scale()
-    }
-
-    /// The entries and the gain of the paper's initialisation, one vector.
-    fn initial<'py>(&self, py: Python<'py>, scale: f64) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        Ok(arrays::vector(py, self.task.initial(scale).or_raise()?))
-    }
-
-    fn valley<'py>(&self, py: Python<'py>, gain: f64) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        Ok(arrays::vector(py, self.task.valley(gain).or_raise()?))
-    }
-
-    fn infinite_limit<'py>(
-        &self,
-        py: Python<'py>,
-        conserved: f64,
-    ) -> PyResult<(Bound<'py, PyArray1<f64>>, f64)> {
+    /// The point of the valley with ‖A‖²_F − b² = conserved and b > 0, where the infinite prompt's flow ends.
+    #[pyo3(signature = (conserved = 0.0))]
+    fn infinite_limit(&self, conserved: f64) -> PyResult<(Array, f64)> {
         let (entries, gain) = self.task.infinite_limit(conserved).or_raise()?;
-        Ok((arrays::vector(py, entries), gain))
+        Ok((entries.into(), gain))
     }
 
-    /// The block with these entries in the eigenvectors.
-    fn block(&self, entries: &Bound<'_, PyAny>, gain: f64) -> PyResult<PyBlock> {
+    /// The block with these entries in the eigenvectors, for tasks that have them.
+    fn block(&self, entries: &Any<'_>, gain: f64) -> PyResult<PyBlock> {
         let entries = arrays::owned_vector("entries", entries)?;
         let Some(vectors) = &self.vectors else {
             let message = "the task was given by its eigenvalues: it has no eigenvectors to make a block of";
@@ -154,119 +119,101 @@ impl PySpectralTask {
     }
 
     /// The entries of a block in the eigenvectors; None if it is not of that form.
-    fn entries_of<'py>(&self, py: Python<'py>, block: &PyBlock) -> Option<Bound<'py, PyArray1<f64>>> {
-        let entries = self.task.entries_of(self.vectors.as_ref()?.as_ref(), &block.block)?;
-        Some(arrays::vector(py, entries))
+    fn entries_of(&self, block: &PyBlock) -> Option<Array> {
+        Some(self.task.entries_of(self.vectors.as_ref()?.as_ref(), &block.block)?.into())
     }
 
-    fn first_order(&self, entries: &Bound<'_, PyAny>, gain: f64) -> PyResult<Option<f64>> {
+    /// The coefficient of 1/L in the risk of softmax at long prompts; None where it is infinite.
+    ///
+    /// >>> import esscher as es
+    /// >>> task = es.SpectralTask([1.0], [6], noise=0.5)
+    /// >>> coefficient = task.first_order([0.25], 4.0)
+    /// >>> gap = task.risk_and_gradient([0.25], 4.0, 1e9).risk - task.risk_and_gradient([0.25], 4.0).risk
+    /// >>> bool(abs(gap * 1e9 / coefficient - 1) < 1e-3)
+    /// True
+    fn first_order(&self, entries: &Any<'_>, gain: f64) -> PyResult<Option<f64>> {
         self.task.first_order(&arrays::owned_vector("entries", entries)?, gain).or_raise()
     }
 
     /// The risk, its gradient in the entries, and in the gain.
-    fn risk_and_gradient<'py>(
-        &self,
-        py: Python<'py>,
-        entries: &Bound<'py, PyAny>,
-        gain: f64,
-        prompt_length: Option<&Bound<'py, PyAny>>,
-        attention: &str,
-    ) -> PyResult<(f64, Bound<'py, PyArray1<f64>>, f64)> {
-        let entries = arrays::owned_vector("entries", entries)?;
-        let landscape = self.landscape(attending(attention)?, prompt_length)?;
-        let found = py
-            .detach(|| {
-                threads::on_all(|| landscape.task.risk_and_gradient(&entries, gain, &landscape.response))
-            })
-            .or_raise()?;
-        Ok((found.risk, arrays::vector(py, found.entries), found.gain))
+    fn _risk_and_gradient(&self, py: Python<'_>, asked: Asked<'_>) -> PyResult<(Estimated, Array, f64)> {
+        let (entries, gain) = (asked.vector("entries")?, asked.real("gain")?);
+        let SpectralLandscape { task, response } = self.landscape(&asked)?;
+        let found = threads::detached(py, || task.risk_and_gradient(&entries, gain, &response)).or_raise()?;
+        Ok((exactly(found.risk), found.entries.into(), found.gain))
     }
 
     /// A gradient flow from entries and gain, one vector.
-    fn flow<'py>(
-        &self,
-        py: Python<'py>,
-        start: &Bound<'py, PyAny>,
-        prompt_length: Option<&Bound<'py, PyAny>>,
-        attention: &str,
-        wishes: Wishes<'py>,
-        progress: Option<&Bound<'py, PyAny>>,
-    ) -> PyResult<Bound<'py, PyDict>> {
-        let start = arrays::owned_vector("initial", start)?;
-        let attention = attending(attention)?;
-        let landscape = self.landscape(attention, prompt_length)?;
-        let linear = attention == Attending::Linear;
-        let options = wishes.options(&landscape.response, linear, landscape.size())?;
-        let found = watched(py, progress, |watch| flow(&landscape, &start, &options, watch))?.or_raise()?;
-        columns(py, &found)
+    fn _flow<'py>(&self, py: Python<'py>, asked: Asked<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let start = asked.vector("initial")?;
+        let (landscape, options) = self.walk(&asked)?;
+        let walk = |watch: &Watch| esscher_core::regression::flow(&landscape, &start, &options, watch);
+        flow::columns(py, &asked.watched(walk)?.or_raise()?)
     }
 
     /// Training from the paper's initialisation, with its distances from the infinite prompt's flow and limit.
-    fn train<'py>(
-        &self,
-        py: Python<'py>,
-        scale: Option<f64>,
-        prompt_length: Option<&Bound<'py, PyAny>>,
-        attention: &str,
-        wishes: Wishes<'py>,
-        progress: Option<&Bound<'py, PyAny>>,
-    ) -> PyResult<Bound<'py, PyDict>> {
-        let attention = attending(attention)?;
-        let landscape = self.landscape(attention, prompt_length)?;
-        let linear = attention == Attending::Linear;
-        let options = wishes.options(&landscape.response, linear, landscape.size())?;
-        let work =
-            |watch: &crate::watch::Watch| train(&self.task, &landscape.response, scale, &options, watch);
-        let found = watched(py, progress, work)?.or_raise()?;
-        let answer = columns(py, &found.trajectory)?;
+    fn _train<'py>(&self, py: Python<'py>, asked: Asked<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let scale = asked.maybe("scale", Asked::real)?;
+        let (landscape, options) = self.walk(&asked)?;
+        let work = |watch: &Watch| train(&self.task, &landscape.response, scale, &options, watch);
+        let found = asked.watched(work)?.or_raise()?;
+        let answer = flow::columns(py, &found.trajectory)?;
         let beside = found.trajectory.rows.iter().map(|row| {
             let same = found.distance_to_infinite.iter().find(|(time, _)| *time == row.time);
             // Both start at the same point.
             same.map_or(if row.time == 0.0 { 0.0 } else { f64::NAN }, |(_, distance)| *distance)
         });
-        answer.set_item("distance_to_infinite", arrays::vector(py, beside.collect()))?;
-        answer.set_item("distance_to_limit", arrays::vector(py, found.distance_to_limit))?;
-        answer.set_item("scale", found.scale)?;
-        answer.set_item("within_theorem", found.within_theorem)?;
+        let more = dictionary!(py, distance_to_infinite: beside.collect::<Array>(),
+            distance_to_limit: Array::from(found.distance_to_limit), scale: found.scale,
+            within_theorem: found.within_theorem);
+        answer.update(more.as_mapping())?;
         Ok(answer)
     }
 
-    /// The stationary point next to a guess, entries and gain; None if Newton's method finds none.
-    fn settle<'py>(
-        &self,
-        py: Python<'py>,
-        guess: &Bound<'py, PyAny>,
-        prompt_length: Option<&Bound<'py, PyAny>>,
-        attention: &str,
-        stationary: f64,
-    ) -> PyResult<Option<Bound<'py, PyArray1<f64>>>> {
-        let guess = arrays::owned_vector("guess", guess)?;
-        let landscape = self.landscape(attending(attention)?, prompt_length)?;
-        let found = watched(py, None, |_| settle(&landscape, &guess, stationary))?.or_raise()?;
-        Ok(found.map(|point| arrays::vector(py, point)))
+    /// The stationary point next to a guess, entries and gain in one vector; None if there is no minimum nearby.
+    fn _settle(&self, asked: Asked<'_>) -> PyResult<Option<Array>> {
+        let (guess, stationary) = (asked.vector("guess")?, asked.real("stationary")?);
+        let landscape = self.landscape(&asked)?;
+        let found = asked.watched(|_| settle(&landscape, &guess, stationary))?.or_raise()?;
+        Ok(found.map(Array::from))
     }
 
     /// The smallest length, the excess risk there and one token earlier, and how the search ended.
-    #[allow(clippy::type_complexity)]
-    fn horizon(
-        &self,
-        py: Python<'_>,
-        scale: Option<f64>,
-        tolerance: f64,
-        progress: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<(Option<u64>, Option<f64>, Option<f64>, &'static str)> {
-        let scale = scale.unwrap_or(0.5 * self.task.proved_scale());
-        let found = watched(py, progress, |watch| training_horizon(&self.task, scale, tolerance, watch))?
-            .or_raise()?;
-        Ok(match found {
-            Horizon::Found { length, error, error_before } => {
-                (Some(length.get()), Some(error), Some(error_before), "found")
+    fn _horizon(&self, asked: Asked<'_>) -> PyResult<(Option<u64>, f64, Option<f64>, &'static str)> {
+        let scale = asked.maybe("scale", Asked::real)?.unwrap_or(0.5 * self.task.proved_scale());
+        let tolerance = asked.real("tolerance")?;
+        let search = |watch: &Watch| training_horizon(&self.task, scale, tolerance, watch);
+        Ok(match asked.watched(search)?.or_raise()? {
+            Horizon::Found { length, error, before } => {
+                let outcome = if before.is_some() { "found" } else { "one token is enough" };
+                (Some(length.get()), error.value, before.map(|before| before.value), outcome)
             }
-            Horizon::AlreadyBelow { error } => (Some(1), Some(error), None, "one token is enough"),
-            Horizon::BeyondLongest { error, .. } => {
-                (None, Some(error), None, "the longest prompt, 10¹² tokens, is not enough")
+            Horizon::Beyond { error, .. } => {
+                (None, error.value, None, "the longest prompt, 10¹² tokens, is not enough")
             }
-            Horizon::Stopped { .. } => (None, None, None, "stopped"),
+            Horizon::Stopped { .. } => (None, f64::NAN, None, "stopped"),
         })
     }
+
+    fn __repr__(&self) -> String {
+        let (dimension, groups) = (self.task.dimension(), self.task.groups().len());
+        format!("SpectralTask(dimension={dimension}, groups={groups})")
+    }
+}
+
+getters! { PySpectralTask, own:
+    /// The dimension d, the sum of the multiplicities.
+    dimension: u64 = own.task.dimension();
+    /// The eigenvalue of Σ in each group.
+    eigenvalues: Array = own.task.groups().iter().map(|group| group.eigenvalue).collect();
+    /// The eigenvalue of Σ_q in each group.
+    query_eigenvalues: Array = own.task.groups().iter().map(|group| group.query_eigenvalue).collect();
+    /// The number of directions of each group.
+    multiplicities: Array<i64> = own.task.groups().iter().map(|group| i64::from(group.multiplicity)).collect();
+    /// The eigenvectors, columns in the order of the groups; None for a task given by eigenvalues.
+    eigenvectors: Option<Array> = own.vectors.as_ref().map(|vectors| vectors.as_ref().into());
+    /// Half the variance of the query's noise.
+    noise_floor: f64 = own.task.noise_floor();
+    /// √2/(d^¼‖Σ‖): the paper's theorem is proved for initial scales α below this.
+    proved_scale: f64 = own.task.proved_scale();
 }

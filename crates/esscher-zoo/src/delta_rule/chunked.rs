@@ -2,10 +2,10 @@
 
 use super::recurrent::inverse_length;
 use super::{BETA, DeltaRule, KEY, QUERY, VALUE};
-use crate::kernels::corrected_sum::{CorrectedSlopes, CorrectedSum};
-use crate::kernels::scalar_gated_sum::scale_rows_into;
-use crate::kernels::slices::{add_scaled, dot};
-use crate::mechanism::{Chunked, Given, Gradient, Saved, State};
+use crate::kernels::chunked_sum::{Rows, Slopes};
+use crate::kernels::corrected_sum::CorrectedSum;
+use crate::kernels::slices::{add_scaled, dot, scale_rows_into};
+use crate::mechanism::{Chunked, Given, Gradient, Pass, Saved, State, ports};
 use crate::number::Real;
 
 /// Rows of unit length and what they were multiplied by.
@@ -41,14 +41,14 @@ impl DeltaRule {
         query: &'a Units<T>,
         key: &'a Units<T>,
     ) -> CorrectedSum<'a, T> {
-        CorrectedSum {
+        CorrectedSum(Rows {
             key_width: self.key_width,
             value_width: self.value_width,
             query: &query.rows,
             key: &key.rows,
             value: given.tokens[VALUE],
-            beta: given.tokens[BETA],
-        }
+            gates: given.tokens[BETA],
+        })
     }
 }
 
@@ -60,29 +60,19 @@ impl<T: Real> Chunked<T> for DeltaRule {
         Saved(self.sum(given, &query, &key).forward(&mut state.numbers, outputs))
     }
 
-    fn backward(
-        &self,
-        given: &Given<'_, T>,
-        initial: &State<T>,
-        _outputs: &[T],
-        saved: &Saved<T>,
-        output_slopes: &[T],
-        state_slopes: &State<T>,
-        gradient: &mut Gradient<T>,
-    ) -> State<T> {
+    fn backward(&self, pass: &Pass<'_, T>, gradient: &mut Gradient<T>) -> State<T> {
+        let Pass { given, initial, saved, output_slopes, state_slopes, .. } = *pass;
         let mut numbers = state_slopes.numbers.clone();
-        let [query_slopes, key_slopes, value, beta] = &mut gradient.tokens[..] else {
-            unreachable!("a gradient has the ports of the signature")
-        };
+        let [query_slopes, key_slopes, value, beta] = ports(&mut gradient.tokens);
         let query = Units::new(given.tokens[QUERY], self.key_width);
         let key = Units::new(given.tokens[KEY], self.key_width);
         let mut of_query = vec![T::zero(); query_slopes.len()];
         let mut of_key = vec![T::zero(); key_slopes.len()];
         self.sum(given, &query, &key).backward(
-            &saved.0,
+            saved,
             output_slopes,
             &mut numbers,
-            &mut CorrectedSlopes { query: &mut of_query, key: &mut of_key, value, beta },
+            &mut Slopes { query: &mut of_query, key: &mut of_key, value, gates: beta },
         );
         query.backward(&of_query, query_slopes);
         key.backward(&of_key, key_slopes);

@@ -15,33 +15,19 @@ impl DynamicalSystem for DeltaRule {
     }
 
     fn realise(&self, given: &Given<'_, f64>) -> Vec<SystemStep> {
-        let (keys, values) = (self.key_width, self.value_width);
-        let states = keys * values;
+        let keys = self.key_width;
         let unit = |row: &[f64]| -> Vec<f64> { row.iter().map(|x| x * inverse_length(row)).collect() };
         (0..given.length)
             .map(|t| {
                 let (query, key) = (unit(given.row(QUERY, t)), unit(given.row(KEY, t)));
                 let beta = given.row(BETA, t)[0];
-                let mut transition = vec![0.0; states * states];
-                let mut input = vec![0.0; states * values];
-                let mut readout = vec![0.0; values * states];
-                for c in 0..values {
-                    for a in 0..keys {
-                        let state = c * keys + a;
-                        for b in 0..keys {
-                            transition[state * states + c * keys + b] =
-                                f64::from(a == b) - beta * key[a] * key[b];
-                        }
-                        input[state * values + c] = beta * key[a];
-                        readout[c * states + state] = query[a];
-                    }
-                }
+                let overlap = |a: usize, b: usize| f64::from(a == b) - beta * key[a] * key[b];
+                let block = (0..keys).flat_map(|a| (0..keys).map(move |b| (a, b)));
                 SystemStep {
-                    transition: Transition::Dense(transition),
-                    input,
-                    readout,
-                    feedthrough: Vec::new(),
+                    transition: Transition::Dense(block.map(|(a, b)| overlap(a, b)).collect()),
+                    ..SystemStep::single(Vec::new(), key.iter().map(|k| beta * k).collect(), query)
                 }
+                .for_each_of(self.value_width)
             })
             .collect()
     }

@@ -27,7 +27,7 @@ pub struct KernelSpectrum {
     pub relative: f64,
     /// max |K_ij − K_ji| over max |K_ij|.
     pub asymmetry: f64,
-    /// What it is.
+    /// Whether it is positive definite, as far as rounding lets one say.
     pub verdict: Verdict,
 }
 

@@ -40,6 +40,45 @@ pub struct SystemStep {
     pub feedthrough: Vec<f64>,
 }
 
+impl SystemStep {
+    /// A system of one input and one output: diagonal Λ, B and C of one number per state, no D.
+    pub(crate) fn single(kept: Vec<f64>, written: Vec<f64>, read: Vec<f64>) -> Self {
+        SystemStep {
+            transition: Transition::Diagonal(kept),
+            input: written,
+            readout: read,
+            feedthrough: Vec::new(),
+        }
+    }
+
+    /// A copy of this system of one input for each of these channels: I ⊗ Λ, I ⊗ B, I ⊗ C, and no D.
+    pub(crate) fn for_each_of(&self, channels: usize) -> Self {
+        let own = self.input.len();
+        let states = channels * own;
+        let mut input = vec![0.0; states * channels];
+        let mut readout = vec![0.0; channels * states];
+        for channel in 0..channels {
+            for a in 0..own {
+                let state = channel * own + a;
+                input[state * channels + channel] = self.input[a];
+                readout[channel * states + state] = self.readout[a];
+            }
+        }
+        let transition = match &self.transition {
+            Transition::Diagonal(kept) => Transition::Diagonal(kept.repeat(channels)),
+            Transition::Dense(block) => {
+                let mut all = vec![0.0; states * states];
+                for (state, row) in all.chunks_exact_mut(states).enumerate() {
+                    let (channel, a) = (state / own, state % own);
+                    row[channel * own..(channel + 1) * own].copy_from_slice(&block[a * own..(a + 1) * own]);
+                }
+                Transition::Dense(all)
+            }
+        };
+        SystemStep { transition, input, readout, feedthrough: Vec::new() }
+    }
+}
+
 /// A mechanism that is a linear dynamical system in one of its ports.
 pub trait DynamicalSystem {
     /// The token port that is the input u; the others decide the matrices.

@@ -1,49 +1,40 @@
-//! The fast form: the gated sum of `kernels::gated_sum` and nothing else.
+//! The fast form: the sum of `kernels::chunked_sum` with one decay per channel and nothing else.
 
 use super::{GatedLinearAttention, KEY, LOG_DECAY, QUERY, VALUE};
-use crate::kernels::gated_sum::{GatedSlopes, GatedSum};
-use crate::mechanism::{Chunked, Given, Gradient, Saved, State};
+use crate::kernels::chunked_sum::{ChunkedSum, Rows, Slopes};
+use crate::kernels::decay_per_channel::PerChannel;
+use crate::mechanism::{Chunked, Given, Gradient, Pass, Saved, State, ports};
 use crate::number::Real;
 
 impl GatedLinearAttention {
-    fn sum<'a, T: Real>(&self, given: &Given<'a, T>) -> GatedSum<'a, T> {
-        GatedSum {
+    fn sum<'a, T: Real>(&self, given: &Given<'a, T>) -> ChunkedSum<'a, T> {
+        let rows = Rows {
             key_width: self.key_width,
             value_width: self.value_width,
-            scale: T::constant(self.scale()),
             query: given.tokens[QUERY],
             key: given.tokens[KEY],
             value: given.tokens[VALUE],
-            log_decay: given.tokens[LOG_DECAY],
-        }
+            gates: given.tokens[LOG_DECAY],
+        };
+        ChunkedSum { rows, scale: T::constant(self.scale()) }
     }
 }
 
 impl<T: Real> Chunked<T> for GatedLinearAttention {
     fn forward(&self, given: &Given<'_, T>, state: &mut State<T>, outputs: &mut [T]) -> Saved<T> {
         state.seen += given.length;
-        Saved(self.sum(given).forward(&mut state.numbers, outputs))
+        Saved(self.sum(given).forward::<PerChannel<T>>(&mut state.numbers, outputs))
     }
 
-    fn backward(
-        &self,
-        given: &Given<'_, T>,
-        initial: &State<T>,
-        _outputs: &[T],
-        saved: &Saved<T>,
-        output_slopes: &[T],
-        state_slopes: &State<T>,
-        gradient: &mut Gradient<T>,
-    ) -> State<T> {
+    fn backward(&self, pass: &Pass<'_, T>, gradient: &mut Gradient<T>) -> State<T> {
+        let Pass { given, initial, saved, output_slopes, state_slopes, .. } = *pass;
         let mut numbers = state_slopes.numbers.clone();
-        let [query, key, value, log_decay] = &mut gradient.tokens[..] else {
-            unreachable!("a gradient has the ports of the signature")
-        };
-        self.sum(given).backward(
-            &saved.0,
+        let [query, key, value, log_decay] = ports(&mut gradient.tokens);
+        self.sum(given).backward::<PerChannel<T>>(
+            saved,
             output_slopes,
             &mut numbers,
-            &mut GatedSlopes { query, key, value, log_decay },
+            &mut Slopes { query, key, value, gates: log_decay },
         );
         State { seen: initial.seen, numbers }
     }

@@ -1,20 +1,16 @@
 //! The fast form: the sums of `kernels::linear_sum`, and o_t = (s/N) numerator + (1 − (s/N) total)(1/N) Σ v.
 
 use super::{Inline, KEY, QUERY, VALUE};
-use crate::kernels::linear_sum::{LinearSlopes, LinearSum, Sums};
-use crate::mechanism::{Chunked, Given, Gradient, Order, Saved, State};
+use crate::kernels::chunked_sum::{Rows, Slopes};
+use crate::kernels::linear_sum::{LinearSum, Sums};
+use crate::mechanism::{Chunked, Given, Gradient, Order, Pass, Saved, State, ports};
 use crate::number::Real;
 
 impl Inline {
     fn sum<'a, T: Real>(&self, given: &Given<'a, T>, query: &'a [T], key: &'a [T]) -> LinearSum<'a, T> {
-        LinearSum {
-            key_width: self.key_width,
-            value_width: self.value_width,
-            order: self.order,
-            query,
-            key,
-            value: given.tokens[VALUE],
-        }
+        let (key_width, value_width) = (self.key_width, self.value_width);
+        let rows = Rows { key_width, value_width, query, key, value: given.tokens[VALUE], gates: &[] };
+        LinearSum { rows, order: self.order }
     }
 
     /// Calls `visit` with every token, the number of tokens that it sees, and their Σ v; moves `value_sums` behind the last.
@@ -63,23 +59,13 @@ impl<T: Real> Chunked<T> for Inline {
         Saved(saved)
     }
 
-    fn backward(
-        &self,
-        given: &Given<'_, T>,
-        initial: &State<T>,
-        _outputs: &[T],
-        saved: &Saved<T>,
-        output_slopes: &[T],
-        state_slopes: &State<T>,
-        gradient: &mut Gradient<T>,
-    ) -> State<T> {
+    fn backward(&self, pass: &Pass<'_, T>, gradient: &mut Gradient<T>) -> State<T> {
+        let Pass { given, initial, saved, output_slopes, state_slopes, .. } = *pass;
         let values = self.value_width;
-        let (query, rest) = saved.0.split_at(given.length * self.key_width);
+        let (query, rest) = saved.split_at(given.length * self.key_width);
         let (key, rest) = rest.split_at(given.length * self.key_width);
         let (totals, borders) = rest.split_at(given.length);
-        let [to_query, to_key, to_value] = &mut gradient.tokens[..] else {
-            unreachable!("a gradient has the ports of the signature")
-        };
+        let [to_query, to_key, to_value] = ports(&mut gradient.tokens);
         let mut numbers = state_slopes.numbers.clone();
         let (products, keys, value_sum_slopes) = self.parts(&mut numbers);
 
@@ -121,7 +107,7 @@ impl<T: Real> Chunked<T> for Inline {
             &numerator_slopes,
             &total_slopes,
             &mut Sums { products, keys },
-            &mut LinearSlopes { query: &mut query_slopes, key: &mut key_slopes, value: to_value },
+            &mut Slopes { query: &mut query_slopes, key: &mut key_slopes, value: to_value, gates: &mut [] },
         );
         for (mapped, slopes, to) in [(query, &query_slopes, to_query), (key, &key_slopes, to_key)] {
             for ((to, &mapped), &slope) in to.iter_mut().zip(mapped).zip(slopes) {

@@ -4,7 +4,7 @@
 //! not depend on the key multiplies. Tokens are counted from 1.
 
 use super::{Inline, KEY, QUERY, VALUE};
-use crate::dynamical_system::{DynamicalSystem, SystemStep, Transition};
+use crate::dynamical_system::{DynamicalSystem, SystemStep};
 use crate::mechanism::Given;
 
 impl DynamicalSystem for Inline {
@@ -17,7 +17,7 @@ impl DynamicalSystem for Inline {
     }
 
     fn realise(&self, given: &Given<'_, f64>) -> Vec<SystemStep> {
-        let (keys, values, states) = (self.key_width, self.value_width, self.states());
+        let keys = self.key_width;
         let mut key_sums = vec![0.0; keys];
         (0..given.length)
             .map(|t| {
@@ -29,21 +29,9 @@ impl DynamicalSystem for Inline {
                 key.push(1.0);
                 let mut read: Vec<f64> = query.iter().map(|q| self.scale() * q).collect();
                 read.push(1.0 - self.scale() * total / count);
-                let mut input = vec![0.0; states * values];
-                let mut readout = vec![0.0; values * states];
-                for c in 0..values {
-                    for a in 0..=keys {
-                        let state = c * (keys + 1) + a;
-                        input[state * values + c] = key[a] / count;
-                        readout[c * states + state] = read[a];
-                    }
-                }
-                SystemStep {
-                    transition: Transition::Diagonal(vec![t as f64 / count; states]),
-                    input,
-                    readout,
-                    feedthrough: Vec::new(),
-                }
+                let written = key.iter().map(|k| k / count).collect();
+                SystemStep::single(vec![t as f64 / count; keys + 1], written, read)
+                    .for_each_of(self.value_width)
             })
             .collect()
     }

@@ -40,3 +40,20 @@ pub(crate) fn multiply<T: Real>(to: &mut [T], by: &[T]) {
 pub(crate) fn multiply_into<T: Real>(to: &mut [T], left: &[T], right: &[T]) {
     to.iter_mut().zip(left).zip(right).for_each(|((x, &y), &z)| *x = y * z);
 }
+
+/// Rows times one factor each, in place.
+pub(crate) fn scale_rows<T: Real>(rows: &mut [T], factors: &[T]) {
+    let width = rows.len() / factors.len();
+    for (row, &factor) in rows.chunks_exact_mut(width).zip(factors) {
+        row.iter_mut().for_each(|x| *x *= factor);
+    }
+}
+
+/// Rows times one factor each.
+pub(crate) fn scale_rows_into<T: Real>(to: &mut [T], rows: &[T], factors: &[T]) {
+    to[..rows.len()].fill(T::zero());
+    let width = rows.len() / factors.len();
+    for ((to, row), &factor) in to.chunks_exact_mut(width).zip(rows.chunks_exact(width)).zip(factors) {
+        add_scaled(to, factor, row);
+    }
+}

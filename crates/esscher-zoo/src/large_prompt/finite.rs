@@ -6,11 +6,11 @@
 use super::setting::{Feed, Setting};
 use crate::error::{Error, Result};
 use crate::mechanism::{Definition, Given, Mechanism};
+use esscher_core::Estimate;
 use esscher_core::concentration::{Dependence, RateFit, RatePoint, rate_fit};
 use esscher_core::numerics::statistics::Summary;
 use esscher_core::numerics::{JointSummary, Stream, linalg};
 use esscher_core::prompt::PromptLength;
-use esscher_core::{Accuracy, Estimate};
 use faer::Mat;
 use rayon::prelude::*;
 
@@ -202,18 +202,13 @@ fn summarise(
         let spread = around(&mean);
         // Unbiased: squares around the sample mean are n/(n − 1) too small.
         let factor = count / (count - 1.0);
-        let variance = Estimate {
-            value: factor * finite(spread.mean())?,
-            accuracy: Accuracy::Sampled { standard_error: factor * finite(spread.standard_error())? },
-        };
+        let variance =
+            Estimate::sampled(factor * finite(spread.mean())?, factor * finite(spread.standard_error())?);
         let squared_distance = match limit {
             None => None,
             Some(limit) => {
                 let distance = around(limit);
-                Some(Estimate {
-                    value: finite(distance.mean())?,
-                    accuracy: Accuracy::Sampled { standard_error: finite(distance.standard_error())? },
-                })
+                Some(Estimate::sampled(finite(distance.mean())?, finite(distance.standard_error())?))
             }
         };
         centres.push(limit.map_or_else(|| mean.clone(), <[f64]>::to_vec));

@@ -73,8 +73,9 @@ impl Fate {
 pub struct Limit {
     /// The limit of the output ([`Fate::Limit`]), of its mean ([`Fate::StationaryLaw`]) or of output/L ([`Fate::Grows`]).
     pub value: Vec<f64>,
-    /// How it was obtained. Tolerances are relative to the norm of the value; a standard error is that of the whole vector,
-    /// (Σ_c se_c²)^{1/2}.
+    /// How far the whole vector may be off: a bound on |error|, or its standard error (Σ_c se_c²)^{1/2}.
+    pub error: f64,
+    /// How it was obtained.
     pub accuracy: Accuracy,
 }
 
@@ -84,7 +85,8 @@ pub const CLOSED_FORM: f64 = 1e-12;
 impl Limit {
     /// A closed form.
     pub fn closed(value: Vec<f64>) -> Self {
-        Limit { value, accuracy: Accuracy::Exact { tolerance: CLOSED_FORM } }
+        let error = CLOSED_FORM * linalg::squared_norm(&value).sqrt();
+        Limit { value, error, accuracy: Accuracy::Exact }
     }
 
     /// |this − other|, the Euclidean distance of two limits of the same width; none where widths differ.

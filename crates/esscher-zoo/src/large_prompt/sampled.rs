@@ -78,5 +78,5 @@ pub fn sampled_limit(
         value.push(summary.mean().ok_or_else(overflow)?);
         squared_error += summary.standard_error().ok_or_else(overflow)?.powi(2);
     }
-    Ok(Limit { value, accuracy: Accuracy::Sampled { standard_error: squared_error.sqrt() } })
+    Ok(Limit { value, error: squared_error.sqrt(), accuracy: Accuracy::Sampled })
 }

@@ -56,12 +56,12 @@ pub fn stationary(mechanism: &dyn Mechanism, setting: &Setting, draws: &Draws) -
         return Err(missing(mechanism, "a state does not decay"));
     }
     let (value, squared_error, variance) = law.answer(mean.as_ref().unwrap_or(&drawn_mean), &covariance);
-    let accuracy = match mean {
-        Some(_) => Accuracy::Exact { tolerance: TOLERANCE },
-        None => Accuracy::Sampled { standard_error: (squared_error / count).max(0.0).sqrt() },
+    let (error, accuracy) = match mean {
+        Some(_) => (TOLERANCE * linalg::squared_norm(&value).sqrt(), Accuracy::Exact),
+        None => ((squared_error / count).max(0.0).sqrt(), Accuracy::Sampled),
     };
     Ok(Stationary {
-        mean: Limit { value, accuracy },
+        mean: Limit { value, error, accuracy },
         variance,
         variance_is_exact: nodes.is_some(),
         horizon: 1.0 / (1.0 - slowest),

@@ -2,20 +2,16 @@
 
 use super::{GUARD, KEY, LinearAttention, Normaliser, QUERY, VALUE};
 use crate::feature_maps::FeatureMap;
-use crate::kernels::linear_sum::{LinearSlopes, LinearSum, Sums};
-use crate::mechanism::{Chunked, Given, Gradient, Order, Saved, State};
+use crate::kernels::chunked_sum::{Rows, Slopes};
+use crate::kernels::linear_sum::{LinearSum, Sums};
+use crate::mechanism::{Chunked, Given, Gradient, Order, Pass, Saved, State, ports};
 use crate::number::Real;
 
 impl<M: FeatureMap> LinearAttention<M> {
     fn sum<'a, T: Real>(&self, given: &Given<'a, T>, query: &'a [T], key: &'a [T]) -> LinearSum<'a, T> {
-        LinearSum {
-            key_width: self.map.feature_width(),
-            value_width: self.value_width,
-            order: self.order,
-            query,
-            key,
-            value: given.tokens[VALUE],
-        }
+        let (key_width, value_width) = (self.map.feature_width(), self.value_width);
+        let rows = Rows { key_width, value_width, query, key, value: given.tokens[VALUE], gates: &[] };
+        LinearSum { rows, order: self.order }
     }
 
     /// η of every token, given the totals φ(q)·z and the number of tokens before the sequence.
@@ -50,18 +46,10 @@ impl<T: Real, M: FeatureMap> Chunked<T> for LinearAttention<M> {
         Saved(saved)
     }
 
-    fn backward(
-        &self,
-        given: &Given<'_, T>,
-        initial: &State<T>,
-        outputs: &[T],
-        saved: &Saved<T>,
-        output_slopes: &[T],
-        state_slopes: &State<T>,
-        gradient: &mut Gradient<T>,
-    ) -> State<T> {
+    fn backward(&self, pass: &Pass<'_, T>, gradient: &mut Gradient<T>) -> State<T> {
+        let Pass { given, initial, outputs, saved, output_slopes, state_slopes } = *pass;
         let features = self.map.feature_width();
-        let (query, rest) = saved.0.split_at(given.length * features);
+        let (query, rest) = saved.split_at(given.length * features);
         let (key, rest) = rest.split_at(given.length * features);
         let (totals, borders) = rest.split_at(given.length);
 
@@ -83,15 +71,13 @@ impl<T: Real, M: FeatureMap> Chunked<T> for LinearAttention<M> {
         let keys = if nowhere.is_empty() { key_sums } else { &mut nowhere[..] };
         let mut query_slopes = vec![T::zero(); query.len()];
         let mut key_slopes = vec![T::zero(); key.len()];
-        let [to_query, to_key, to_value] = &mut gradient.tokens[..] else {
-            unreachable!("a gradient has the ports of the signature")
-        };
+        let [to_query, to_key, to_value] = ports(&mut gradient.tokens);
         self.sum(given, query, key).backward(
             borders,
             &numerator_slopes,
             &total_slopes,
             &mut Sums { products, keys },
-            &mut LinearSlopes { query: &mut query_slopes, key: &mut key_slopes, value: to_value },
+            &mut Slopes { query: &mut query_slopes, key: &mut key_slopes, value: to_value, gates: &mut [] },
         );
         for (port, mapped, slopes, to) in
             [(QUERY, query, &query_slopes, to_query), (KEY, key, &key_slopes, to_key)]

@@ -3,7 +3,7 @@
 //! η_i is that of the mechanism with its guard, which depends on queries and keys alone and is never zero: the system is exact.
 
 use super::{GUARD, KEY, LinearAttention, Normaliser, QUERY, VALUE};
-use crate::dynamical_system::{DynamicalSystem, SystemStep, Transition};
+use crate::dynamical_system::{DynamicalSystem, SystemStep};
 use crate::feature_maps::FeatureMap;
 use crate::mechanism::Given;
 
@@ -17,7 +17,7 @@ impl<M: FeatureMap> DynamicalSystem for LinearAttention<M> {
     }
 
     fn realise(&self, given: &Given<'_, f64>) -> Vec<SystemStep> {
-        let (features, values, states) = (self.map.feature_width(), self.value_width, self.states());
+        let features = self.map.feature_width();
         let mut key_sums = vec![0.0; features];
         let mut last_divisor = 0.0;
         (0..given.length)
@@ -32,23 +32,10 @@ impl<M: FeatureMap> DynamicalSystem for LinearAttention<M> {
                     Normaliser::Count => (t + 1) as f64,
                     Normaliser::None => 1.0,
                 };
-                let mut input = vec![0.0; states * values];
-                let mut readout = vec![0.0; values * states];
-                for c in 0..values {
-                    for a in 0..features {
-                        let state = c * features + a;
-                        input[state * values + c] = key[a] / divisor;
-                        readout[c * states + state] = query[a];
-                    }
-                }
-                let kept = last_divisor / divisor;
+                let kept = vec![last_divisor / divisor; features];
                 last_divisor = divisor;
-                SystemStep {
-                    transition: Transition::Diagonal(vec![kept; states]),
-                    input,
-                    readout,
-                    feedthrough: Vec::new(),
-                }
+                let written = key.iter().map(|k| k / divisor).collect();
+                SystemStep::single(kept, written, query).for_each_of(self.value_width)
             })
             .collect()
     }

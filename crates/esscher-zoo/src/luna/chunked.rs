@@ -1,7 +1,7 @@
 //! The fast form: that of linear attention with LUNA's feature map.
 
 use super::Luna;
-use crate::mechanism::{Chunked, Given, Gradient, Saved, State};
+use crate::mechanism::{Chunked, Given, Gradient, Pass, Saved, State};
 use crate::number::Real;
 
 impl<T: Real> Chunked<T> for Luna {
@@ -9,24 +9,7 @@ impl<T: Real> Chunked<T> for Luna {
         self.linear_attention().forward(given, state, outputs)
     }
 
-    fn backward(
-        &self,
-        given: &Given<'_, T>,
-        initial: &State<T>,
-        outputs: &[T],
-        saved: &Saved<T>,
-        output_slopes: &[T],
-        state_slopes: &State<T>,
-        gradient: &mut Gradient<T>,
-    ) -> State<T> {
-        self.linear_attention().backward(
-            given,
-            initial,
-            outputs,
-            saved,
-            output_slopes,
-            state_slopes,
-            gradient,
-        )
+    fn backward(&self, pass: &Pass<'_, T>, gradient: &mut Gradient<T>) -> State<T> {
+        self.linear_attention().backward(pass, gradient)
     }
 }

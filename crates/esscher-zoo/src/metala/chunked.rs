@@ -1,9 +1,10 @@
-//! The fast form: the gated sum of `kernels::gated_sum` with keys 1 − α, plus the self-augmentation token by token.
+//! The fast form: the sum of `kernels::chunked_sum` with one decay per channel and keys 1 − α, plus the self-augmentation token by token.
 
 use super::{AUGMENTATION, Augmentation, LOG_DECAY, MetaLinearAttention, QUERY, VALUE};
-use crate::kernels::gated_sum::{GatedSlopes, GatedSum};
+use crate::kernels::chunked_sum::{ChunkedSum, Rows, Slopes};
+use crate::kernels::decay_per_channel::PerChannel;
 use crate::kernels::slices::{add_scaled, dot, multiply_into};
-use crate::mechanism::{Chunked, Given, Gradient, Saved, State};
+use crate::mechanism::{Chunked, Given, Gradient, Pass, Saved, State, ports};
 use crate::number::Real;
 
 impl MetaLinearAttention {
@@ -12,16 +13,16 @@ impl MetaLinearAttention {
         given.tokens[LOG_DECAY].iter().map(|log_decay| -log_decay.exp_m1()).collect()
     }
 
-    fn sum<'a, T: Real>(&self, given: &Given<'a, T>, key: &'a [T]) -> GatedSum<'a, T> {
-        GatedSum {
+    fn sum<'a, T: Real>(&self, given: &Given<'a, T>, key: &'a [T]) -> ChunkedSum<'a, T> {
+        let rows = Rows {
             key_width: self.key_width,
             value_width: self.value_width,
-            scale: T::constant(self.scale()),
             query: given.tokens[QUERY],
             key,
             value: given.tokens[VALUE],
-            log_decay: given.tokens[LOG_DECAY],
-        }
+            gates: given.tokens[LOG_DECAY],
+        };
+        ChunkedSum { rows, scale: T::constant(self.scale()) }
     }
 }
 
@@ -36,7 +37,7 @@ impl<T: Real> Chunked<T> for MetaLinearAttention {
     fn forward(&self, given: &Given<'_, T>, state: &mut State<T>, outputs: &mut [T]) -> Saved<T> {
         state.seen += given.length;
         let mut key = Self::keys(given);
-        let mut saved = self.sum(given, &key).forward(&mut state.numbers, outputs);
+        let mut saved = self.sum(given, &key).forward::<PerChannel<T>>(&mut state.numbers, outputs);
         if self.augmentation == Augmentation::SelfAttending {
             let mut augmented = vec![T::zero(); self.key_width];
             let mut exponentials = vec![T::zero(); self.value_width];
@@ -55,28 +56,18 @@ impl<T: Real> Chunked<T> for MetaLinearAttention {
         Saved(key)
     }
 
-    fn backward(
-        &self,
-        given: &Given<'_, T>,
-        initial: &State<T>,
-        _outputs: &[T],
-        saved: &Saved<T>,
-        output_slopes: &[T],
-        state_slopes: &State<T>,
-        gradient: &mut Gradient<T>,
-    ) -> State<T> {
+    fn backward(&self, pass: &Pass<'_, T>, gradient: &mut Gradient<T>) -> State<T> {
+        let Pass { given, initial, saved, output_slopes, state_slopes, .. } = *pass;
         let mut numbers = state_slopes.numbers.clone();
-        let [query, value, log_decay] = &mut gradient.tokens[..] else {
-            unreachable!("a gradient has the ports of the signature")
-        };
+        let [query, value, log_decay] = ports(&mut gradient.tokens);
         let (keys, values) = (self.key_width, self.value_width);
-        let (key, saved) = saved.0.split_at(query.len());
+        let (key, saved) = saved.split_at(query.len());
         let mut key_slopes = vec![T::zero(); key.len()];
-        self.sum(given, key).backward(
+        self.sum(given, key).backward::<PerChannel<T>>(
             saved,
             output_slopes,
             &mut numbers,
-            &mut GatedSlopes { query, key: &mut key_slopes, value, log_decay },
+            &mut Slopes { query, key: &mut key_slopes, value, gates: log_decay },
         );
         if self.augmentation == Augmentation::SelfAttending {
             let parameter = given.parameters[AUGMENTATION];

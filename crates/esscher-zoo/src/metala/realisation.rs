@@ -1,7 +1,7 @@
 //! Without augmentation, as a dynamical system in the value: Λ_i = I ⊗ diag(α_i), B_i = I ⊗ (1 − α_i), C_i = I ⊗ s q_iᵀ.
 
 use super::{LOG_DECAY, MetaLinearAttention, QUERY, VALUE};
-use crate::dynamical_system::{DynamicalSystem, SystemStep, Transition};
+use crate::dynamical_system::{DynamicalSystem, SystemStep};
 use crate::mechanism::Given;
 
 impl DynamicalSystem for MetaLinearAttention {
@@ -14,27 +14,13 @@ impl DynamicalSystem for MetaLinearAttention {
     }
 
     fn realise(&self, given: &Given<'_, f64>) -> Vec<SystemStep> {
-        let (keys, values) = (self.key_width, self.value_width);
-        let states = keys * values;
         (0..given.length)
             .map(|t| {
-                let (query, log_decay) = (given.row(QUERY, t), given.row(LOG_DECAY, t));
-                let mut input = vec![0.0; states * values];
-                let mut readout = vec![0.0; values * states];
-                for c in 0..values {
-                    for a in 0..keys {
-                        let state = c * keys + a;
-                        input[state * values + c] = -log_decay[a].exp_m1();
-                        readout[c * states + state] = self.scale() * query[a];
-                    }
-                }
-                let decays: Vec<f64> = log_decay.iter().map(|g| g.exp()).collect();
-                SystemStep {
-                    transition: Transition::Diagonal(decays.repeat(values)),
-                    input,
-                    readout,
-                    feedthrough: Vec::new(),
-                }
+                let log_decay = given.row(LOG_DECAY, t);
+                let kept = log_decay.iter().map(|g| g.exp()).collect();
+                let written = log_decay.iter().map(|g| -g.exp_m1()).collect();
+                let read = given.row(QUERY, t).iter().map(|q| self.scale() * q).collect();
+                SystemStep::single(kept, written, read).for_each_of(self.value_width)
             })
             .collect()
     }

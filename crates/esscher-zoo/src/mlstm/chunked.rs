@@ -1,9 +1,10 @@
-//! The fast form: C̄ and n̄ by `kernels::scalar_gated_sum` with keys e^ĩ k, values [v | 1] and log-decays ln σ(f̃); m beside them.
+//! The fast form: C̄ and n̄ by `kernels::chunked_sum` with keys e^ĩ k, values [v | 1] and log-decays ln σ(f̃); m beside them.
 
 use super::{CAP, EPSILON, FORGET_GATE, INPUT_GATE, KEY, MatrixLstm, QUERY, VALUE, capped};
-use crate::kernels::scalar_gated_sum::{ScalarGatedSlopes, ScalarGatedSum, scale_rows_into};
-use crate::kernels::slices::{add, add_scaled, dot};
-use crate::mechanism::{Chunked, Given, Gradient, Saved, State};
+use crate::kernels::chunked_sum::{ChunkedSum, Rows, Slopes};
+use crate::kernels::decay_per_token::PerToken;
+use crate::kernels::slices::{add, add_scaled, dot, scale_rows_into};
+use crate::mechanism::{Chunked, Given, Gradient, Pass, Saved, State, ports};
 use crate::number::Real;
 
 /// What the sum runs over.
@@ -30,16 +31,16 @@ impl MatrixLstm {
         Gated { input, written, log_decay, key, value }
     }
 
-    fn sum<'a, T: Real>(&self, given: &Given<'a, T>, gated: &'a Gated<T>) -> ScalarGatedSum<'a, T> {
-        ScalarGatedSum {
+    fn sum<'a, T: Real>(&self, given: &Given<'a, T>, gated: &'a Gated<T>) -> ChunkedSum<'a, T> {
+        let rows = Rows {
             key_width: self.key_width,
             value_width: self.value_width + 1,
-            scale: T::constant(self.scale()),
             query: given.tokens[QUERY],
             key: &gated.key,
             value: &gated.value,
-            log_decay: &gated.log_decay,
-        }
+            gates: &gated.log_decay,
+        };
+        ChunkedSum { rows, scale: T::constant(self.scale()) }
     }
 
     /// max(|n̄·q|, 1) + ε e^m.
@@ -65,7 +66,7 @@ impl<T: Real> Chunked<T> for MatrixLstm {
         let unit = stabiliser.exp();
         memory.iter_mut().for_each(|x| *x *= unit);
         let mut sums = vec![T::zero(); given.length * wide];
-        let mut saved = self.sum(given, &gated).forward(memory, &mut sums);
+        let mut saved = self.sum(given, &gated).forward::<PerToken<T>>(memory, &mut sums);
         let mut stabilisers = Vec::with_capacity(given.length);
         for (t, (output, sums)) in outputs.chunks_exact_mut(values).zip(sums.chunks_exact(wide)).enumerate() {
             *stabiliser = (gated.log_decay[t] + *stabiliser).larger(gated.input[t]);
@@ -81,19 +82,11 @@ impl<T: Real> Chunked<T> for MatrixLstm {
         Saved(saved)
     }
 
-    fn backward(
-        &self,
-        given: &Given<'_, T>,
-        initial: &State<T>,
-        outputs: &[T],
-        saved: &Saved<T>,
-        output_slopes: &[T],
-        state_slopes: &State<T>,
-        gradient: &mut Gradient<T>,
-    ) -> State<T> {
+    fn backward(&self, pass: &Pass<'_, T>, gradient: &mut Gradient<T>) -> State<T> {
+        let Pass { given, initial, outputs, saved, output_slopes, state_slopes } = *pass;
         let (values, wide, length) = (self.value_width, self.value_width + 1, given.length);
         let size = self.key_width * wide;
-        let (saved, stabilisers) = saved.0.split_at(saved.0.len() - length);
+        let (saved, stabilisers) = saved.split_at(saved.len() - length);
         let (saved, totals) = saved.split_at(saved.len() - length);
         let (of_sum, memory) = saved.split_at(saved.len() - size);
         let gated = self.gated(given);
@@ -120,22 +113,15 @@ impl<T: Real> Chunked<T> for MatrixLstm {
         let mut numbers: Vec<T> = of_memory.iter().map(|&slope| slope * unit).collect();
         stabiliser_slopes[length - 1] += state_slopes.numbers[size] - dot(of_memory, memory);
 
-        let [query, key, value, input_gate, forget_gate] = &mut gradient.tokens[..] else {
-            unreachable!("a gradient has the ports of the signature")
-        };
+        let [query, key, value, input_gate, forget_gate] = ports(&mut gradient.tokens);
         let mut key_slopes = vec![T::zero(); key.len()];
         let mut value_slopes = vec![T::zero(); length * wide];
         let mut decay_slopes = vec![T::zero(); length];
-        self.sum(given, &gated).backward(
+        self.sum(given, &gated).backward::<PerToken<T>>(
             of_sum,
             &sum_slopes,
             &mut numbers,
-            &mut ScalarGatedSlopes {
-                query,
-                key: &mut key_slopes,
-                value: &mut value_slopes,
-                log_decay: &mut decay_slopes,
-            },
+            &mut Slopes { query, key: &mut key_slopes, value: &mut value_slopes, gates: &mut decay_slopes },
         );
 
         // Through the gates, and through m, whose derivative goes to the larger side of its maximum.

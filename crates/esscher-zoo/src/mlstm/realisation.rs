@@ -1,7 +1,7 @@
 //! As a dynamical system in the value: Λ_i = f'_i I, B_i = I ⊗ i'_i k_i, C_i = I ⊗ q_iᵀ / (√d_k · divisor); n and m decide the divisor.
 
 use super::{EPSILON, FORGET_GATE, INPUT_GATE, KEY, MatrixLstm, QUERY, VALUE, capped};
-use crate::dynamical_system::{DynamicalSystem, SystemStep, Transition};
+use crate::dynamical_system::{DynamicalSystem, SystemStep};
 use crate::mechanism::Given;
 use crate::number::Number;
 
@@ -15,8 +15,7 @@ impl DynamicalSystem for MatrixLstm {
     }
 
     fn realise(&self, given: &Given<'_, f64>) -> Vec<SystemStep> {
-        let (keys, values) = (self.key_width, self.value_width);
-        let states = keys * values;
+        let keys = self.key_width;
         let mut stabiliser = 0.0;
         let mut sum_of_keys = vec![0.0; keys];
         (0..given.length)
@@ -32,21 +31,9 @@ impl DynamicalSystem for MatrixLstm {
                     total += self.scale() * query[a] * sum_of_keys[a];
                 }
                 let divisor = f64::max(total.abs(), (-stabiliser).exp()) + EPSILON;
-                let mut input = vec![0.0; states * values];
-                let mut readout = vec![0.0; values * states];
-                for c in 0..values {
-                    for a in 0..keys {
-                        let state = c * keys + a;
-                        input[state * values + c] = written * key[a];
-                        readout[c * states + state] = self.scale() * query[a] / divisor;
-                    }
-                }
-                SystemStep {
-                    transition: Transition::Diagonal(vec![kept; states]),
-                    input,
-                    readout,
-                    feedthrough: Vec::new(),
-                }
+                let read = query.iter().map(|q| self.scale() * q / divisor).collect();
+                SystemStep::single(vec![kept; keys], key.iter().map(|k| written * k).collect(), read)
+                    .for_each_of(self.value_width)
             })
             .collect()
     }

@@ -3,7 +3,7 @@
 use super::{EXPONENT, FORGET, Forget, INPUT, INPUT_GATE, OUTPUT_GATE, QuasiLstm};
 use crate::kernels::diagonal_scan::{self, block_of, blocks};
 use crate::kernels::logistic::logistic;
-use crate::mechanism::{Chunked, Given, Gradient, Saved, State};
+use crate::mechanism::{Chunked, Given, Gradient, Pass, Saved, State};
 use crate::number::Real;
 
 /// Gates of one block, used again for the next.
@@ -75,16 +75,8 @@ impl<T: Real> Chunked<T> for QuasiLstm {
         Saved(states)
     }
 
-    fn backward(
-        &self,
-        given: &Given<'_, T>,
-        initial: &State<T>,
-        _outputs: &[T],
-        saved: &Saved<T>,
-        output_slopes: &[T],
-        state_slopes: &State<T>,
-        gradient: &mut Gradient<T>,
-    ) -> State<T> {
+    fn backward(&self, pass: &Pass<'_, T>, gradient: &mut Gradient<T>) -> State<T> {
+        let Pass { given, initial, saved, output_slopes, state_slopes, .. } = *pass;
         let block = block_of(self.width);
         let mut gates = Gates::new(block * self.width);
         let exponent = self.exponent(given);
@@ -96,10 +88,10 @@ impl<T: Real> Chunked<T> for QuasiLstm {
             let range = tokens.start * self.width..tokens.end * self.width;
             let size = range.len();
             let rows = |port: usize| &given.tokens[port][range.clone()];
-            let states = &saved.0[range.clone()];
+            let states = &saved[range.clone()];
             let before = match tokens.start {
                 0 => &initial.numbers[..],
-                _ => &saved.0[range.start - self.width..range.start],
+                _ => &saved[range.start - self.width..range.start],
             };
             logistic(rows(OUTPUT_GATE), &mut gates.opened, &mut gates.closed);
             let gate_slopes = &mut gradient.tokens[OUTPUT_GATE][range.clone()];

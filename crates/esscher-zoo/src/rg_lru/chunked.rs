@@ -3,7 +3,7 @@
 use super::{INPUT, INPUT_GATE, LAMBDA, RECURRENCE_GATE, RgLru, SHARPNESS};
 use crate::kernels::diagonal_scan::{self, block_of, blocks};
 use crate::kernels::logistic::logistic;
-use crate::mechanism::{Chunked, Given, Gradient, Saved, State};
+use crate::mechanism::{Chunked, Given, Gradient, Pass, Saved, State, ports};
 use crate::number::Real;
 
 /// Gates of one block, used again for the next.
@@ -74,25 +74,15 @@ impl<T: Real> Chunked<T> for RgLru {
         Saved(Vec::new())
     }
 
-    fn backward(
-        &self,
-        given: &Given<'_, T>,
-        initial: &State<T>,
-        outputs: &[T],
-        _saved: &Saved<T>,
-        output_slopes: &[T],
-        state_slopes: &State<T>,
-        gradient: &mut Gradient<T>,
-    ) -> State<T> {
+    fn backward(&self, pass: &Pass<'_, T>, gradient: &mut Gradient<T>) -> State<T> {
+        let Pass { given, initial, outputs, output_slopes, state_slopes, .. } = *pass;
         let block = block_of(self.width);
         let mut gates = Gates::new(block * self.width, given.parameters[LAMBDA]);
         let mut state_slopes = state_slopes.numbers.clone();
         let mut decay_slopes = vec![T::zero(); block * self.width];
         let mut slopes = decay_slopes.clone();
         let mut rate_slopes = vec![T::zero(); self.width];
-        let [inputs, recurrence_gates, input_gates] = &mut gradient.tokens[..] else {
-            unreachable!("a gradient has the ports of the signature")
-        };
+        let [inputs, recurrence_gates, input_gates] = ports(&mut gradient.tokens);
         for tokens in blocks(given.length, block).rev() {
             let range = tokens.start * self.width..tokens.end * self.width;
             let rows = |port: usize| &given.tokens[port][range.clone()];

@@ -6,7 +6,7 @@
 use super::discretisation::{Complex, Held, hold_all};
 use super::{IMAGINARY, INPUT, LOG_REAL, LOG_STEP, READOUT_IMAGINARY, READOUT_REAL, S4, SKIP};
 use crate::kernels::diagonal_scan::{block_of, blocks};
-use crate::mechanism::{Chunked, Given, Gradient, Saved, State};
+use crate::mechanism::{Chunked, Given, Gradient, Pass, Saved, State};
 use crate::number::Real;
 use std::ops::Range;
 
@@ -110,16 +110,8 @@ impl<T: Real> Chunked<T> for S4 {
         Saved(borders)
     }
 
-    fn backward(
-        &self,
-        given: &Given<'_, T>,
-        initial: &State<T>,
-        _outputs: &[T],
-        saved: &Saved<T>,
-        output_slopes: &[T],
-        state_slopes: &State<T>,
-        gradient: &mut Gradient<T>,
-    ) -> State<T> {
+    fn backward(&self, pass: &Pass<'_, T>, gradient: &mut Gradient<T>) -> State<T> {
+        let Pass { given, initial, saved, output_slopes, state_slopes, .. } = *pass;
         let size = self.size();
         let held = hold_all(self, given);
         let constants = Constants::new(&held);
@@ -133,7 +125,7 @@ impl<T: Real> Chunked<T> for S4 {
         let two = T::constant(2.0);
         for tokens in blocks(given.length, block).rev() {
             let border = tokens.start / block * 2 * size;
-            let border = &saved.0[border..border + 2 * size];
+            let border = &saved[border..border + 2 * size];
             let mut state = border.to_vec();
             self.scan(given, &constants, tokens.clone(), &mut state, &mut states);
             for (i, t) in tokens.enumerate().rev() {

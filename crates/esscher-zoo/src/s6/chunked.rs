@@ -4,7 +4,7 @@
 
 use super::{INPUT, KEY, LOG_RATE, QUERY, RATE, S6, SKIP};
 use crate::kernels::diagonal_scan::{self, block_of, blocks};
-use crate::mechanism::{Chunked, Given, Gradient, Saved, State};
+use crate::mechanism::{Chunked, Given, Gradient, Pass, Saved, State, ports};
 use crate::number::Real;
 use std::ops::Range;
 
@@ -83,28 +83,18 @@ impl<T: Real> Chunked<T> for S6 {
         Saved(borders)
     }
 
-    fn backward(
-        &self,
-        given: &Given<'_, T>,
-        initial: &State<T>,
-        _outputs: &[T],
-        saved: &Saved<T>,
-        output_slopes: &[T],
-        state_slopes: &State<T>,
-        gradient: &mut Gradient<T>,
-    ) -> State<T> {
+    fn backward(&self, pass: &Pass<'_, T>, gradient: &mut Gradient<T>) -> State<T> {
+        let Pass { given, initial, saved, output_slopes, state_slopes, .. } = *pass;
         let (size, rates) = (self.size(), self.rates(given));
         let mut block = Block { decays: self.buffer(), states: self.buffer() };
         let (mut slopes, mut decay_slopes) = (self.buffer::<T>(), self.buffer::<T>());
         let mut state_slopes = state_slopes.numbers.clone();
         let mut state = vec![T::zero(); size];
         let mut rate_slopes = vec![T::zero(); size];
-        let [inputs, steps_of_all, keys, queries] = &mut gradient.tokens[..] else {
-            unreachable!("a gradient has the ports of the signature")
-        };
+        let [inputs, steps_of_all, keys, queries] = ports(&mut gradient.tokens);
         for tokens in blocks(given.length, block_of(size)).rev() {
             let from = tokens.start / block_of(size) * size;
-            let before = &saved.0[from..from + size];
+            let before = &saved[from..from + size];
             state.copy_from_slice(before);
             block.scan(self, given, &rates, tokens.clone(), &mut state);
             let filled = tokens.len() * size;

@@ -7,7 +7,7 @@ use super::angle::{frequencies, turn};
 use super::{Places, Rotated, Rotation};
 use crate::kernels::circular::cosines_and_sines;
 use crate::kernels::diagonal_scan::blocks;
-use crate::mechanism::{Chunked, Given, Gradient, In, Mechanism, Saved, State};
+use crate::mechanism::{Chunked, Given, Gradient, In, Mechanism, Pass, Saved, State};
 use crate::number::Real;
 use std::ops::Range;
 
@@ -110,20 +110,12 @@ impl<T: Real, M: In<T>> Chunked<T> for Rotated<M> {
         saved
     }
 
-    fn backward(
-        &self,
-        given: &Given<'_, T>,
-        initial: &State<T>,
-        outputs: &[T],
-        saved: &Saved<T>,
-        output_slopes: &[T],
-        state_slopes: &State<T>,
-        gradient: &mut Gradient<T>,
-    ) -> State<T> {
+    fn backward(&self, pass: &Pass<'_, T>, gradient: &mut Gradient<T>) -> State<T> {
+        let Pass { given, initial, .. } = *pass;
         let places = self.places();
         let phases = self.phases();
         let (inner_initial, before) = self.parts(initial);
-        let (inner_state_slopes, mut sums) = self.parts(state_slopes);
+        let (inner_state_slopes, mut sums) = self.parts(pass.state_slopes);
         let turned = Turned::new(self.rotation, places, given, initial.seen, &before);
         // The inner mechanism adds to the slopes of its ports in place, but to those of turned queries and keys from zero.
         let mut inner_gradient = Gradient {
@@ -137,15 +129,8 @@ impl<T: Real, M: In<T>> Chunked<T> for Rotated<M> {
         let mut query_slopes = aside(&mut inner_gradient.tokens[places.query]);
         let mut key_slopes = aside(&mut inner_gradient.tokens[places.key]);
         let inner_slopes = places.with_rotated(given, &turned.query, &turned.key, |given| {
-            self.inner.backward(
-                given,
-                &inner_initial,
-                outputs,
-                saved,
-                output_slopes,
-                &inner_state_slopes,
-                &mut inner_gradient,
-            )
+            let inner = Pass { given, initial: &inner_initial, state_slopes: &inner_state_slopes, ..*pass };
+            self.inner.backward(&inner, &mut inner_gradient)
         });
         let mut angle_slopes = vec![T::zero(); phases * given.length];
         let (width, pairs) = (places.width, places.width / 2);

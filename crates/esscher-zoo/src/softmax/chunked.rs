@@ -5,7 +5,7 @@
 
 use super::{KEY, QUERY, Reach, Softmax, VALUE};
 use crate::kernels::matrix::{Matrix, add_product, set_product};
-use crate::mechanism::{Chunked, Given, Gradient, Saved, State};
+use crate::mechanism::{Chunked, Given, Gradient, Pass, Saved, State, ports};
 use crate::number::Real;
 use std::ops::Range;
 
@@ -79,21 +79,11 @@ impl<T: Real> Chunked<T> for Softmax {
         Saved(saved)
     }
 
-    fn backward(
-        &self,
-        given: &Given<'_, T>,
-        initial: &State<T>,
-        outputs: &[T],
-        saved: &Saved<T>,
-        output_slopes: &[T],
-        state_slopes: &State<T>,
-        gradient: &mut Gradient<T>,
-    ) -> State<T> {
+    fn backward(&self, pass: &Pass<'_, T>, gradient: &mut Gradient<T>) -> State<T> {
+        let Pass { given, initial, outputs, saved, output_slopes, state_slopes } = *pass;
         let (keys, values) = (self.key_width, self.value_width);
         let past = self.cached(initial.seen);
-        let [query_slopes, key_slopes, value_slopes] = &mut gradient.tokens[..] else {
-            unreachable!("a gradient has the ports of the signature")
-        };
+        let [query_slopes, key_slopes, value_slopes] = ports(&mut gradient.tokens);
         let mut numbers = state_slopes.numbers.clone();
         let end = initial.seen + given.length;
         for token in end - self.cached(end).min(given.length)..end {
@@ -108,12 +98,12 @@ impl<T: Real> Chunked<T> for Softmax {
         numbers.truncate(initial.numbers.len());
         self.with_past(given, initial, |sequence| {
             if past == 0 {
-                sequence.backward(outputs, &saved.0, output_slopes, query_slopes, key_slopes, value_slopes);
+                sequence.backward(outputs, saved, output_slopes, query_slopes, key_slopes, value_slopes);
                 return;
             }
             let mut all_keys = vec![T::zero(); sequence.key.len()];
             let mut all_values = vec![T::zero(); sequence.value.len()];
-            sequence.backward(outputs, &saved.0, output_slopes, query_slopes, &mut all_keys, &mut all_values);
+            sequence.backward(outputs, saved, output_slopes, query_slopes, &mut all_keys, &mut all_values);
             add(key_slopes, &all_keys[past * keys..]);
             add(value_slopes, &all_values[past * values..]);
             for (row, token) in (initial.seen - past..initial.seen).enumerate() {

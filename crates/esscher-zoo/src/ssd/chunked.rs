@@ -1,9 +1,10 @@
-//! The fast form: the sum of `kernels::scalar_gated_sum` with keys Δ B and log-decays −Δa, plus the skip.
+//! The fast form: the sum of `kernels::chunked_sum` with keys Δ B and log-decays −Δa, plus the skip.
 
 use super::{KEY, LOG_RATE, QUERY, RATE, SKIP, StateSpaceDuality, VALUE};
-use crate::kernels::scalar_gated_sum::{ScalarGatedSlopes, ScalarGatedSum, scale_rows_into};
-use crate::kernels::slices::{add_scaled, dot};
-use crate::mechanism::{Chunked, Given, Gradient, Saved, State};
+use crate::kernels::chunked_sum::{ChunkedSum, Rows, Slopes};
+use crate::kernels::decay_per_token::PerToken;
+use crate::kernels::slices::{add_scaled, dot, scale_rows_into};
+use crate::mechanism::{Chunked, Given, Gradient, Pass, Saved, State, ports};
 use crate::number::Real;
 
 /// Keys times step sizes, and log-decays.
@@ -22,16 +23,16 @@ impl StateSpaceDuality {
         Steps { rate, key, log_decay }
     }
 
-    fn sum<'a, T: Real>(&self, given: &Given<'a, T>, steps: &'a Steps<T>) -> ScalarGatedSum<'a, T> {
-        ScalarGatedSum {
+    fn sum<'a, T: Real>(&self, given: &Given<'a, T>, steps: &'a Steps<T>) -> ChunkedSum<'a, T> {
+        let rows = Rows {
             key_width: self.key_width,
             value_width: self.value_width,
-            scale: T::one(),
             query: given.tokens[QUERY],
             key: &steps.key,
             value: given.tokens[VALUE],
-            log_decay: &steps.log_decay,
-        }
+            gates: &steps.log_decay,
+        };
+        ChunkedSum { rows, scale: T::one() }
     }
 }
 
@@ -39,7 +40,7 @@ impl<T: Real> Chunked<T> for StateSpaceDuality {
     fn forward(&self, given: &Given<'_, T>, state: &mut State<T>, outputs: &mut [T]) -> Saved<T> {
         state.seen += given.length;
         let steps = Self::steps(given);
-        let saved = self.sum(given, &steps).forward(&mut state.numbers, outputs);
+        let saved = self.sum(given, &steps).forward::<PerToken<T>>(&mut state.numbers, outputs);
         let skip = given.parameters[SKIP];
         for (output, value) in
             outputs.chunks_exact_mut(skip.len()).zip(given.tokens[VALUE].chunks_exact(skip.len()))
@@ -51,28 +52,18 @@ impl<T: Real> Chunked<T> for StateSpaceDuality {
         Saved(saved)
     }
 
-    fn backward(
-        &self,
-        given: &Given<'_, T>,
-        initial: &State<T>,
-        _outputs: &[T],
-        saved: &Saved<T>,
-        output_slopes: &[T],
-        state_slopes: &State<T>,
-        gradient: &mut Gradient<T>,
-    ) -> State<T> {
+    fn backward(&self, pass: &Pass<'_, T>, gradient: &mut Gradient<T>) -> State<T> {
+        let Pass { given, initial, saved, output_slopes, state_slopes, .. } = *pass;
         let mut numbers = state_slopes.numbers.clone();
-        let [query, key, value, rate] = &mut gradient.tokens[..] else {
-            unreachable!("a gradient has the ports of the signature")
-        };
+        let [query, key, value, rate] = ports(&mut gradient.tokens);
         let steps = Self::steps(given);
         let mut written = vec![T::zero(); key.len()];
         let mut log_decay = vec![T::zero(); given.length];
-        self.sum(given, &steps).backward(
-            &saved.0,
+        self.sum(given, &steps).backward::<PerToken<T>>(
+            saved,
             output_slopes,
             &mut numbers,
-            &mut ScalarGatedSlopes { query, key: &mut written, value, log_decay: &mut log_decay },
+            &mut Slopes { query, key: &mut written, value, gates: &mut log_decay },
         );
         for t in 0..given.length {
             let row = t * self.key_width..(t + 1) * self.key_width;

@@ -1,7 +1,7 @@
 //! A short causal convolution of every channel with itself, then SiLU: y_t = silu(Σ_j w_j ⊙ x_{t−j}), j < taps.
 
 use super::slices::{sigmoid, sum_in_order, with_exponentials};
-use super::tape::{Slope, Tape, Tensor, shape};
+use super::tape::{Tape, Tensor};
 use rayon::prelude::*;
 
 /// Σ_j w_j ⊙ x_{t−j} over one sequence; `taps` has one row of `width` per j.
@@ -27,12 +27,12 @@ pub(super) fn latest(rows: &[f32], taps: &[f32], width: usize) -> Vec<f32> {
 }
 
 /// On the tape, over sequences of `length` rows.
-pub(super) fn convolve(tape: &Tape, x: &Tensor, taps: &Tensor, length: usize) -> Tensor {
-    let width = shape(taps)[1];
+pub(super) fn convolve(tape: &mut Tape, x: &Tensor, taps: &Tensor, length: usize) -> Tensor {
+    let width = taps.columns();
     tape.operation(
         "convolution",
         &[x, taps],
-        &shape(x),
+        width,
         |given| {
             let mut y = vec![0.0; given[0].len()];
             let z: Vec<Vec<f32>> = y
@@ -55,7 +55,7 @@ pub(super) fn convolve(tape: &Tape, x: &Tensor, taps: &Tensor, length: usize) ->
                 .zip(z)
                 .map(|(((of_x, x), slopes), z)| pull_back(of_x, x, given[1], &z, slopes, width));
             let of_taps = sum_in_order(of_taps);
-            vec![Slope::Numbers(of_x), Slope::Numbers(of_taps)]
+            vec![of_x, of_taps]
         },
     )
 }

@@ -3,7 +3,7 @@
 //! Derivatives are formed beside the loss, while a block of logits is in the cache; rows without a label cost nothing.
 
 use super::slices::sum_in_order;
-use super::tape::{Slope, Tape, Tensor, shape};
+use super::tape::{Tape, Tensor};
 use crate::kernels::matrix::{Matrix, set_product};
 use rayon::prelude::*;
 
@@ -27,15 +27,15 @@ struct Part {
 }
 
 /// Loss and predictions at the rows `labelled` = (row, target).
-pub(super) fn judge(tape: &Tape, x: &Tensor, table: &Tensor, labelled: &[(usize, u32)]) -> Judged {
-    let width = shape(table)[1];
+pub(super) fn judge(tape: &mut Tape, x: &Tensor, table: &Tensor, labelled: &[(usize, u32)]) -> Judged {
+    let width = table.columns();
     let asked = x.is_tracked() || table.is_tracked();
     let mut predictions = Vec::with_capacity(labelled.len());
     let rows_labelled: Vec<usize> = labelled.iter().map(|&(row, _)| row).collect();
     let loss = tape.operation(
         "head and loss",
         &[x, table],
-        &[1],
+        1,
         |given| {
             let parts: Vec<Part> = labelled
                 .par_chunks(BLOCK)
@@ -61,7 +61,7 @@ pub(super) fn judge(tape: &Tape, x: &Tensor, table: &Tensor, labelled: &[(usize,
             }
             let mut of_table = sum_in_order(of_table.into_par_iter());
             of_table.iter_mut().for_each(|slope| *slope *= factor);
-            vec![Slope::Numbers(of_x), Slope::Numbers(of_table)]
+            vec![of_x, of_table]
         },
     );
     Judged { loss, predictions }

@@ -1,6 +1,6 @@
 //! Any mechanism on the tape: its chunked form over a batch forth, its hand-written backward pass back, in single precision.
 
-use super::tape::{MOST_INPUTS, Slope, Tape, Tensor, shape};
+use super::tape::{Tape, Tensor};
 use crate::batch::{self, Layout};
 use crate::error::{Error, Result};
 use crate::mechanism::Mechanism;
@@ -9,9 +9,9 @@ use std::sync::Arc;
 /// Outputs of a mechanism (rows × heads · output) from its token ports (rows × heads · width each) and its parameters.
 ///
 /// # Errors
-/// Ports or parameters that are not those of the signature, or too many of them for one operation.
+/// Ports or parameters that are not those of the signature.
 pub fn mix(
-    tape: &Tape,
+    tape: &mut Tape,
     mechanism: &Arc<dyn Mechanism>,
     layout: &Layout,
     tokens: &[Tensor],
@@ -23,22 +23,15 @@ pub fn mix(
     };
     count(signature.tokens.len(), tokens.len(), "token ports")?;
     count(signature.parameters.len(), parameters.len(), "parameters")?;
-    if tokens.len() + parameters.len() > MOST_INPUTS {
-        return Err(Error::Option {
-            name: "ports and parameters",
-            expected: format!("at most {MOST_INPUTS} together"),
-            found: (tokens.len() + parameters.len()).to_string(),
-        });
-    }
     for (port, tensor) in signature.tokens.iter().zip(tokens) {
-        let (expected, found) = (layout.rows() * layout.heads() * port.width, shape(tensor).iter().product());
+        let (expected, found) = (layout.rows() * layout.heads() * port.width, tensor.numbers().len());
         if expected != found {
             return Err(Error::Size { name: port.name, expected, found });
         }
     }
     for (parameter, tensor) in signature.parameters.iter().zip(parameters) {
         let copies = if parameter.shared { 1 } else { layout.heads() };
-        let (expected, found) = (copies * parameter.size, shape(tensor).iter().product());
+        let (expected, found) = (copies * parameter.size, tensor.numbers().len());
         if expected != found {
             return Err(Error::Size { name: parameter.name, expected, found });
         }
@@ -50,7 +43,7 @@ pub fn mix(
     Ok(tape.operation(
         "mechanism",
         &inputs,
-        &[layout.rows(), layout.heads() * signature.output],
+        layout.heads() * signature.output,
         |given| {
             let (tokens, parameters) = given.split_at(ports);
             let mut passed = batch::forward::<f32>(&**mechanism, layout, tokens, parameters, None)
@@ -60,9 +53,9 @@ pub fn mix(
         move |passed, given, slopes| {
             let (tokens, parameters) = given.split_at(ports);
             let gradient =
-                batch::backward::<f32>(&*back, &backward_layout, tokens, parameters, &passed, slopes, None)
+                batch::backward::<f32>(&*back, &backward_layout, tokens, parameters, &passed, &slopes, None)
                     .unwrap_or_else(|error| unreachable!("{error}"));
-            gradient.tokens.into_iter().chain(gradient.parameters).map(Slope::Numbers).collect()
+            gradient.tokens.into_iter().chain(gradient.parameters).collect()
         },
     ))
 }

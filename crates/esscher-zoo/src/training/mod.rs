@@ -5,7 +5,7 @@
 //! of threads. A trained model runs over whole sequences ([`Model::logits`]), token by token ([`Streaming`]), and is stored
 //! as safetensors bytes ([`Model::to_bytes`]).
 //!
-//! Gradients are written by hand, over slices, operation by operation; burn's tape calls them in order (see [`tape`]).
+//! Gradients are written by hand, over slices, operation by operation; the [`tape`] calls them in order.
 
 mod convolution;
 mod cross_entropy;
@@ -28,9 +28,7 @@ pub use mix::mix;
 pub use model::{Model, Weight};
 pub use normalisation::Normalisation;
 pub use optimiser::Schedule;
-pub use run::{
-    Continue, Ended, Evaluation, MechanismAt, Options, Progress, Trained, evaluate, train, train_from,
-};
+pub use run::{Continue, Evaluation, MechanismAt, Options, Progress, Trained, evaluate, train, train_from};
 pub use specification::{LayerSpecification, Mlp, ModelSpecification};
 pub use streaming::Streaming;
 pub use trial::Trial;

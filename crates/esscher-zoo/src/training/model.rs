@@ -8,7 +8,7 @@ use super::mix::mix;
 use super::normalisation::{Normalisation, normalise};
 use super::projection::{Activation, project, project_onto};
 use super::specification::{LayerSpecification, ModelSpecification};
-use super::tape::{Tape, Tensor, numbers};
+use super::tape::{Tape, Tensor};
 use crate::batch::Layout;
 use crate::error::{Error, Result};
 use crate::mechanism::{Initial, Meaning, Mechanism, Port};
@@ -129,19 +129,16 @@ impl Model {
         self.specification.layers.iter().map(|layer| Arc::clone(&layer.mechanism)).collect()
     }
 
-    /// The weights on a tape, as leaves or as constants.
-    pub(super) fn leaves(&self, tape: &Tape, asked: bool) -> Vec<Tensor> {
-        self.weights
-            .iter()
-            .map(|weight| {
-                let numbers = weight.numbers.clone();
-                if asked && weight.trained {
-                    tape.leaf(numbers, &weight.shape)
-                } else {
-                    tape.constant(numbers, &weight.shape)
-                }
-            })
-            .collect()
+    /// The weights, as leaves of a tape where there is one and training changes them.
+    pub(super) fn leaves(&self, mut tape: Option<&mut Tape>) -> Vec<Tensor> {
+        let leaf = |weight: &Weight| {
+            let (numbers, columns) = (weight.numbers.clone(), weight.shape[weight.shape.len() - 1]);
+            match &mut tape {
+                Some(tape) if weight.trained => tape.leaf(numbers, columns),
+                _ => Tensor::constant(numbers, columns),
+            }
+        };
+        self.weights.iter().map(leaf).collect()
     }
 
     /// Refuses a batch that the model cannot read.
@@ -174,7 +171,7 @@ impl Model {
     /// What comes out of the last norm, rows × width.
     fn hidden(
         &self,
-        tape: &Tape,
+        tape: &mut Tape,
         leaves: &[Tensor],
         mechanisms: &[Arc<dyn Mechanism>],
         batch: &Batch,
@@ -225,7 +222,7 @@ impl Model {
     /// Loss and predictions of a batch on the tape, with these mechanisms in place of the layers' own.
     pub(super) fn judge(
         &self,
-        tape: &Tape,
+        tape: &mut Tape,
         leaves: &[Tensor],
         mechanisms: &[Arc<dyn Mechanism>],
         batch: &Batch,
@@ -247,10 +244,10 @@ impl Model {
     /// # Errors
     /// A batch that the model cannot read, or one without labels.
     pub fn loss_and_gradients(&self, batch: &Batch) -> Result<(f32, Vec<Vec<f32>>)> {
-        let tape = Tape::default();
-        let leaves = self.leaves(&tape, true);
-        let Judged { loss, .. } = self.judge(&tape, &leaves, &self.mechanisms(), batch)?;
-        let value = numbers(&loss)[0];
+        let mut tape = Tape::default();
+        let leaves = self.leaves(Some(&mut tape));
+        let Judged { loss, .. } = self.judge(&mut tape, &leaves, &self.mechanisms(), batch)?;
+        let value = loss.numbers()[0];
         Ok((value, tape.gradients(loss, &leaves)))
     }
 
@@ -283,12 +280,11 @@ impl Model {
     /// # Errors
     /// Tokens outside of the vocabulary, no whole number of sequences, or sequences longer than the learned positions.
     pub fn logits(&self, tokens: &[u32], length: usize) -> Result<Vec<f32>> {
-        let tape = Tape::default();
-        let leaves = self.leaves(&tape, false);
+        let leaves = self.leaves(None);
         let batch = Batch { length, tokens: tokens.to_vec(), labels: vec![None; tokens.len()] };
-        let hidden = self.hidden(&tape, &leaves, &self.mechanisms(), &batch)?;
+        let hidden = self.hidden(&mut Tape::default(), &leaves, &self.mechanisms(), &batch)?;
         let table = &self.weights[self.plan.embedding].numbers;
-        Ok(super::cross_entropy::logits(numbers(&hidden), table, self.specification.width))
+        Ok(super::cross_entropy::logits(hidden.numbers(), table, self.specification.width))
     }
 }
 

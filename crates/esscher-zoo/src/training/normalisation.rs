@@ -1,7 +1,7 @@
 //! Rows, or the heads of rows, brought to size one: y = w ⊙ (x − m) / √(mean (x − m)² + ε), with m = 0 or the mean.
 
 use super::slices::dot;
-use super::tape::{Slope, Tape, Tensor, shape};
+use super::tape::{Tape, Tensor};
 use rayon::prelude::*;
 
 /// What is subtracted before dividing by the size.
@@ -63,7 +63,7 @@ pub(super) fn evaluate(
 
 /// On the tape.
 pub(super) fn normalise(
-    tape: &Tape,
+    tape: &mut Tape,
     name: &'static str,
     normalisation: Normalisation,
     groups: usize,
@@ -73,9 +73,9 @@ pub(super) fn normalise(
     tape.operation(
         name,
         &[x, weight],
-        &shape(x),
+        x.columns(),
         |given| evaluate(normalisation, groups, given[0], given[1]),
-        move |factors, given, slopes| pull_back(normalisation, groups, &factors, given[0], given[1], slopes),
+        move |factors, given, slopes| pull_back(normalisation, groups, &factors, given[0], given[1], &slopes),
     )
 }
 
@@ -87,7 +87,7 @@ fn pull_back(
     x: &[f32],
     weight: &[f32],
     slopes: &[f32],
-) -> Vec<Slope> {
+) -> Vec<Vec<f32>> {
     let (width, part) = (weight.len(), weight.len() / groups);
     let mut of_x = vec![0.0; x.len()];
     let weight_slopes: Vec<Vec<f32>> = of_x
@@ -125,5 +125,5 @@ fn pull_back(
         })
         .collect();
     let of_weight = super::slices::sum_in_order(weight_slopes.into_par_iter());
-    vec![Slope::Numbers(of_x), Slope::Numbers(of_weight)]
+    vec![of_x, of_weight]
 }

@@ -3,7 +3,7 @@
 use super::slices::{
     add_to_product, column_sums, in_blocks, ln_1p, product, sigmoid, transposed_product, with_exponentials,
 };
-use super::tape::{Slope, Tape, Tensor, shape};
+use super::tape::{Tape, Tensor};
 use crate::kernels::matrix::Matrix;
 use crate::mechanism::Meaning;
 
@@ -87,37 +87,28 @@ pub(super) fn evaluate_onto(residual: &[f32], x: &[f32], weight: &[f32], width: 
 
 /// act(x W + b) on the tape.
 pub(super) fn project(
-    tape: &Tape,
+    tape: &mut Tape,
     name: &'static str,
     x: &Tensor,
     weight: &Tensor,
     bias: Option<&Tensor>,
     activation: Activation,
 ) -> Tensor {
-    let (width, columns) = (shape(weight)[0], shape(weight)[1]);
-    let rows = shape(x)[0];
+    let (width, columns) = (x.columns(), weight.columns());
     let inputs: Vec<&Tensor> = [x, weight].into_iter().chain(bias).collect();
     tape.operation(
         name,
         &inputs,
-        &[rows, columns],
-        |given| {
-            let (y, z) = evaluate(given[0], given[1], given.get(2).copied(), width, activation);
-            (y, z)
-        },
-        move |z, given, slopes| {
-            let pulled;
-            let slopes = if activation == Activation::Plain {
-                slopes
-            } else {
-                let mut own = slopes.to_vec();
-                in_blocks(&mut own, &z, |slopes, z| activation.pull_back(slopes, z));
-                pulled = own;
-                &pulled
-            };
-            let mut found = pull_back(given[0], given[1], slopes, width);
+        columns,
+        |given| evaluate(given[0], given[1], given.get(2).copied(), width, activation),
+        move |z, given, mut slopes| {
+            if activation != Activation::Plain {
+                in_blocks(&mut slopes, &z, |slopes, z| activation.pull_back(slopes, z));
+            }
+            let (of_x, of_weight) = pull_back(given[0], given[1], &slopes, width);
+            let mut found = vec![of_x, of_weight];
             if given.len() == 3 {
-                found.push(Slope::Numbers(column_sums(slopes, columns)));
+                found.push(column_sums(&slopes, columns));
             }
             found
         },
@@ -126,30 +117,29 @@ pub(super) fn project(
 
 /// residual + x W on the tape.
 pub(super) fn project_onto(
-    tape: &Tape,
+    tape: &mut Tape,
     name: &'static str,
     residual: &Tensor,
     x: &Tensor,
     weight: &Tensor,
 ) -> Tensor {
-    let width = shape(weight)[0];
+    let width = x.columns();
     tape.operation(
         name,
         &[residual, x, weight],
-        &shape(residual),
+        residual.columns(),
         |given| (evaluate_onto(given[0], given[1], given[2], width), ()),
         move |(), given, slopes| {
-            let mut found = vec![Slope::Same];
-            found.extend(pull_back(given[1], given[2], slopes, width));
-            found
+            let (of_x, of_weight) = pull_back(given[1], given[2], &slopes, width);
+            vec![slopes, of_x, of_weight]
         },
     )
 }
 
 /// Derivatives in x and in W.
-fn pull_back(x: &[f32], weight: &[f32], slopes: &[f32], width: usize) -> Vec<Slope> {
+fn pull_back(x: &[f32], weight: &[f32], slopes: &[f32], width: usize) -> (Vec<f32>, Vec<f32>) {
     let columns = weight.len() / width;
     let of_x = product(slopes, Matrix::new(weight, width, columns).transposed(), columns, width);
     let of_weight = transposed_product(x, slopes, width, columns);
-    vec![Slope::Numbers(of_x), Slope::Numbers(of_weight)]
+    (of_x, of_weight)
 }

@@ -3,11 +3,11 @@
 use super::model::Model;
 use super::optimiser::{AdamW, Schedule};
 use super::specification::ModelSpecification;
-use super::tape::{Profile, Spent, Tape, numbers};
+use super::tape::{Profile, Spent, Tape, timed};
 use crate::error::{Error, Result};
 use crate::mechanism::Mechanism;
 use crate::tasks::{Segment, Task};
-use std::fmt;
+use esscher_core::Ending;
 use std::sync::Arc;
 
 /// What an observer sees of a step.
@@ -32,27 +32,6 @@ pub enum Continue {
     No,
 }
 
-/// Why a training ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ended {
-    /// All steps were made.
-    Finished,
-    /// The observer asked for it.
-    Stopped,
-    /// The loss of the last step was not finite; the weights are those before it. A smaller learning rate may help.
-    Diverged,
-}
-
-impl fmt::Display for Ended {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
-            Ended::Finished => "finished",
-            Ended::Stopped => "stopped by its observer",
-            Ended::Diverged => "diverged: the loss is not finite, try a smaller learning rate",
-        })
-    }
-}
-
 /// A trained model and how its training went.
 #[derive(Debug, Clone)]
 pub struct Trained {
@@ -60,8 +39,9 @@ pub struct Trained {
     pub model: Model,
     /// Steps that were made.
     pub steps: usize,
-    /// Why it ended.
-    pub ended: Ended,
+    /// How it ended: completed, stopped by the observer, or diverged. Then the last loss is not finite, the weights are those
+    /// before its step, and a smaller learning rate may help.
+    pub ending: Ending,
     /// The loss of the first batch, before any step.
     pub first_loss: f64,
     /// The loss of the last batch.
@@ -109,41 +89,44 @@ pub fn train_from(
 ) -> Result<Trained> {
     check(&model, task, schedule)?;
     keep_pages();
-    let tape = Tape { profile: options.profile.clone() };
+    let profile = options.profile.as_ref();
     let mut optimiser = AdamW::default();
     let (mut first_loss, mut last_loss) = (f64::NAN, f64::NAN);
     for step in 0..schedule.steps {
         // Whole batches, so that none reads beyond the examples.
         let batches = (schedule.examples.unwrap_or(1 << 31) as usize / schedule.batch).max(1);
         let first = step % batches * schedule.batch;
-        let batch = tape.timed(
+        let batch = timed(
+            profile,
             "batch",
             |spent: &mut Spent| &mut spent.forward,
             || task.batch(seed, Segment::Train, first as u32, schedule.batch),
         );
         let mechanisms = mechanisms_at(&model, step, options)?;
-        let leaves = model.leaves(&tape, true);
-        let judged = model.judge(&tape, &leaves, &mechanisms, &batch)?;
-        last_loss = f64::from(numbers(&judged.loss)[0]);
+        let mut tape = Tape::new(options.profile.clone());
+        let leaves = model.leaves(Some(&mut tape));
+        let judged = model.judge(&mut tape, &leaves, &mechanisms, &batch)?;
+        last_loss = f64::from(judged.loss.numbers()[0]);
         if step == 0 {
             first_loss = last_loss;
         }
-        let ended = |model, steps, ended| Ok(Trained { model, steps, ended, first_loss, last_loss });
+        let ended = |model, steps, ending| Ok(Trained { model, steps, ending, first_loss, last_loss });
         if !last_loss.is_finite() {
-            return ended(model, step, Ended::Diverged);
+            return ended(model, step, Ending::Diverged);
         }
         let gradients = tape.gradients(judged.loss, &leaves);
-        let gradient_norm = tape.timed(
+        let gradient_norm = timed(
+            profile,
             "optimiser",
             |spent: &mut Spent| &mut spent.forward,
             || optimiser.step(schedule, step, model.weights_mut(), &gradients),
         );
         let accuracy = batch.accuracy(&judged.predictions);
         if observer(Progress { step, loss: last_loss, accuracy, gradient_norm }) == Continue::No {
-            return ended(model, step + 1, Ended::Stopped);
+            return ended(model, step + 1, Ending::Stopped);
         }
     }
-    Ok(Trained { model, steps: schedule.steps, ended: Ended::Finished, first_loss, last_loss })
+    Ok(Trained { model, steps: schedule.steps, ending: Ending::Completed, first_loss, last_loss })
 }
 
 /// Lets the allocator keep the memory of a step for the next one.
@@ -219,16 +202,15 @@ pub fn evaluate(model: &Model, task: &dyn Task, seed: u64, examples: usize) -> R
             found: "0".to_string(),
         });
     }
-    let tape = Tape::default();
-    let leaves = model.leaves(&tape, false);
+    let leaves = model.leaves(None);
     let mechanisms = model.mechanisms();
     let (mut loss, mut accuracy) = (0.0, 0.0);
     for from in (0..examples).step_by(BATCH) {
         let count = BATCH.min(examples - from);
         let batch = task.batch(seed, Segment::Test, from as u32, count);
-        let judged = model.judge(&tape, &leaves, &mechanisms, &batch)?;
+        let judged = model.judge(&mut Tape::default(), &leaves, &mechanisms, &batch)?;
         let part = count as f64 / examples as f64;
-        loss += part * f64::from(numbers(&judged.loss)[0]);
+        loss += part * f64::from(judged.loss.numbers()[0]);
         accuracy += part * batch.accuracy(&judged.predictions);
     }
     Ok(Evaluation { loss, accuracy })

@@ -3,7 +3,7 @@
 use esscher_core::numerics::Stream;
 use esscher_zoo::batch::{Form, Layout, backward, check, evaluate, forward};
 use esscher_zoo::catalogue::{Entry, Sizes, catalogue};
-use esscher_zoo::mechanism::{Definition, Given, Gradient, Meaning, Mechanism, Order, State};
+use esscher_zoo::mechanism::{Definition, Given, Gradient, Meaning, Mechanism, Order, Pass, State};
 
 const HEADS: usize = 3;
 const LENGTHS: [usize; 4] = [5, 1, 70, 12];
@@ -77,7 +77,15 @@ fn alone(
     let mut gradient = Gradient::zeros(&given);
     let zeros = State { seen: state.seen, numbers: vec![0.0; state.numbers.len()] };
     let slopes = pick(slopes, signature.output);
-    mechanism.backward(&given, &initial, &outputs, &saved, &slopes, &zeros, &mut gradient);
+    let pass = Pass {
+        given: &given,
+        initial: &initial,
+        outputs: &outputs,
+        saved: &saved.0,
+        output_slopes: &slopes,
+        state_slopes: &zeros,
+    };
+    mechanism.backward(&pass, &mut gradient);
     (outputs, gradient, state)
 }
 

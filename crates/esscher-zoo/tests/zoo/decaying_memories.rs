@@ -3,7 +3,7 @@
 use crate::common::check_all;
 use esscher_zoo::agreement::{Drawn, Gates, relative_difference};
 use esscher_zoo::delta_rule::DeltaRule;
-use esscher_zoo::mechanism::{Chunked, Definition, Given, Gradient, Mechanism, stream};
+use esscher_zoo::mechanism::{Chunked, Definition, Given, Gradient, Mechanism, Pass, stream};
 use esscher_zoo::metala::static_approximation::{keys_for_fixed_decay, log_decays_for};
 use esscher_zoo::metala::{Augmentation, MetaLinearAttention};
 use esscher_zoo::mlstm::{EPSILON, MatrixLstm};
@@ -61,7 +61,15 @@ fn the_derivative_of_a_tiny_normaliser_is_finite_in_single_precision() {
         let (mut state, mut outputs) = (initial.clone(), [0.0]);
         let saved = mechanism.forward(&given, &mut state, &mut outputs);
         let mut gradient = Gradient::zeros(&given);
-        mechanism.backward(&given, &initial, &outputs, &saved, &[1.0], &initial, &mut gradient);
+        let pass = Pass {
+            given: &given,
+            initial: &initial,
+            outputs: &outputs,
+            saved: &saved.0,
+            output_slopes: &[1.0],
+            state_slopes: &initial,
+        };
+        mechanism.backward(&pass, &mut gradient);
         // o = 1/η and η ≈ e^z, so do/dz = −o.
         assert!((outputs[0] / 60f32.exp() - 1.0).abs() < 1e-5, "{normaliser:?}: {outputs:?}");
         assert!((gradient.tokens[3][0] / outputs[0] + 1.0).abs() < 1e-5, "{normaliser:?}");

@@ -74,7 +74,7 @@ fn the_reversed_quasi_lstm_has_the_decay_of_s6() {
 /// max(α, 0): with a negative exponent nothing is forgotten, and α has no slope.
 #[test]
 fn a_negative_exponent_keeps_everything() {
-    use esscher_zoo::mechanism::{Chunked, Gradient, State};
+    use esscher_zoo::mechanism::{Chunked, Gradient, Pass, State};
     let lstm = QuasiLstm { width: 1, forget: Forget::Reversed };
     let rows: [&[f64]; 4] = [&[1.0, 2.0, 3.0], &[9.0, -9.0, 3.0], &[800.0; 3], &[800.0; 3]];
     let given = Given { length: 3, tokens: &rows, parameters: &[&[-0.5]] };
@@ -85,7 +85,15 @@ fn a_negative_exponent_keeps_everything() {
     assert_eq!(outputs, [1.0, 3.0, 6.0]);
     let mut gradient = Gradient::zeros(&given);
     let zeros = State { seen: 3, numbers: vec![0.0] };
-    lstm.backward(&given, &initial, &outputs, &saved, &[1.0; 3], &zeros, &mut gradient);
+    let pass = Pass {
+        given: &given,
+        initial: &initial,
+        outputs: &outputs,
+        saved: &saved.0,
+        output_slopes: &[1.0; 3],
+        state_slopes: &zeros,
+    };
+    lstm.backward(&pass, &mut gradient);
     assert_eq!(gradient.parameters, [[0.0]]);
     assert_eq!(gradient.tokens[1], [0.0; 3]);
 }

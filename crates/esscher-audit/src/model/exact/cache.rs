@@ -3,6 +3,7 @@
 use super::{Heads, largest_of};
 use crate::Error;
 use crate::head::Order;
+use crate::layer::append_heads;
 use crate::model::{LayerAttention, LayerInput, Shape};
 use esscher_core::numerics::{MultiplyAdd, VectorLoops, exponentials_f32, vectorised};
 use faer::MatRef;
@@ -38,10 +39,7 @@ impl ExactCache {
     /// A model whose tokens see all: later tokens would change what earlier ones saw.
     pub fn new(shape: &Shape) -> Result<Self, Error> {
         if shape.order == Order::Whole {
-            return Err(Error::Request(
-                "a cache needs a causal model, and every token of this one sees all; give the whole text in one call"
-                    .to_string(),
-            ));
+            return Err(Error::NeedsCausal { what: "a cache", remedy: "give the whole text in one call" });
         }
         let heads = vec![Vec::new(); shape.key_value_heads];
         let layer = CachedLayer { keys: heads.clone(), values: heads };
@@ -74,19 +72,15 @@ impl ExactCache {
     /// # Errors
     /// A layer that the model does not have; keys and values that are no whole number of tokens.
     pub fn extend(&mut self, layer: usize, keys: &[f32], values: &[f32]) -> Result<(), Error> {
-        let count = self.layers.len();
-        let Some(cached) = self.layers.get_mut(layer) else {
-            return Err(Error::Request(format!(
-                "the cache has {count} layers, counted from 0: no layer {layer}"
-            )));
-        };
+        let missing = Error::NoLayer { layer, layers: self.layers.len() };
+        let cached = self.layers.get_mut(layer).ok_or(missing)?;
         let width = self.heads.key_value_heads * self.heads.dimension;
         if keys.len() != values.len() || !keys.len().is_multiple_of(width) {
-            return Err(Error::Request(format!(
-                "keys and values need {width} numbers for each of the same tokens, but have {} and {}",
-                keys.len(),
-                values.len()
-            )));
+            return Err(Error::WrongSizes {
+                what: "keys and values of new tokens".to_string(),
+                expected: format!("{width} for each of the same tokens"),
+                found: vec![keys.len(), values.len()],
+            });
         }
         cached.extend(keys, values, self.heads.dimension);
         Ok(())
@@ -99,13 +93,8 @@ impl CachedLayer {
     }
 
     fn extend(&mut self, keys: &[f32], values: &[f32], dimension: usize) {
-        for (cached, new) in [(&mut self.keys, keys), (&mut self.values, values)] {
-            let width = cached.len() * dimension;
-            for (head, cached) in cached.iter_mut().enumerate() {
-                let tokens = new.chunks_exact(width);
-                cached.extend(tokens.flat_map(|token| &token[head * dimension..(head + 1) * dimension]));
-            }
-        }
+        append_heads(&mut self.keys, keys, dimension);
+        append_heads(&mut self.values, values, dimension);
     }
 }
 
@@ -113,14 +102,11 @@ impl LayerAttention for ExactCache {
     fn attend(&mut self, input: &LayerInput<'_>, output: &mut [f32]) -> Result<(), Error> {
         let heads = self.heads;
         heads.check(input, output)?;
-        let found = self.layers.get(input.layer).map(|layer| layer.len(heads.dimension));
-        if found != Some(input.start) {
-            return Err(Error::Request(format!(
-                "tokens must follow those in the cache: layer {} has {} of them, but the call starts at token {}",
-                input.layer,
-                found.unwrap_or(0),
-                input.start
-            )));
+        let missing = Error::NoLayer { layer: input.layer, layers: self.layers.len() };
+        let expected = self.layers.get(input.layer).ok_or(missing)?.len(heads.dimension);
+        if expected != input.start {
+            let remedy = "give the tokens that follow those in the cache";
+            return Err(Error::WrongStart { expected, found: input.start, remedy });
         }
         self.extend(input.layer, input.keys, input.values)?;
         let layer = &self.layers[input.layer];

@@ -34,11 +34,14 @@ impl Heads {
         let keys = input.count * self.key_value_heads * self.dimension;
         let found = [input.tilts.len(), input.keys.len(), input.values.len(), output.len()];
         if found != [queries, keys, keys, queries] {
-            return Err(Error::Request(format!(
-                "attention of {} tokens with {} query heads, {} key-value heads and {} numbers per head needs {queries}, \
-                 {keys}, {keys} and {queries} tilts, keys, values and outputs, but was given {found:?}",
-                input.count, self.heads, self.key_value_heads, self.dimension
-            )));
+            return Err(Error::WrongSizes {
+                what: format!(
+                    "tilts, keys, values and outputs of {} tokens with {} query heads, {} key-value heads and {} numbers per head",
+                    input.count, self.heads, self.key_value_heads, self.dimension
+                ),
+                expected: format!("{:?}", [queries, keys, keys, queries]),
+                found: found.to_vec(),
+            });
         }
         Ok(())
     }

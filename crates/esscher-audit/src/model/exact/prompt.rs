@@ -32,10 +32,8 @@ impl ExactAttention {
 impl LayerAttention for ExactAttention {
     fn attend(&mut self, input: &LayerInput<'_>, output: &mut [f32]) -> Result<(), Error> {
         if input.start != 0 {
-            return Err(Error::Request(format!(
-                "attention without a cache needs the whole prompt in one call, but the call starts at token {}; use a cache",
-                input.start
-            )));
+            let remedy = "give the whole prompt in one call, or use a cache";
+            return Err(Error::WrongStart { expected: 0, found: input.start, remedy });
         }
         self.heads.check(input, output)?;
         let width = self.heads.key_value_heads * self.heads.dimension;

@@ -40,6 +40,12 @@ enum Kind {
     Portable,
     Avx2,
     Avx512,
+    /// The lanes of AVX2, emulated: for tests on machines that lack it.
+    #[cfg(test)]
+    Emulated4,
+    /// The lanes of AVX-512, emulated.
+    #[cfg(test)]
+    Emulated8,
 }
 
 impl InstructionSet {
@@ -63,6 +69,13 @@ impl InstructionSet {
             .collect()
     }
 
+    /// Every set whose a · b + c rounds once, emulated ones first: on any machine registers of both widths are compared.
+    #[cfg(test)]
+    pub(crate) fn fused() -> Vec<Self> {
+        let real = InstructionSet::available().into_iter().skip(1);
+        [Kind::Emulated4, Kind::Emulated8].map(InstructionSet).into_iter().chain(real).collect()
+    }
+
     /// The set of this name: `portable`, `avx2` or `avx512`.
     ///
     /// # Errors
@@ -84,6 +97,10 @@ impl InstructionSet {
     pub(crate) fn run<K: Kernel>(self, kernel: K) -> K::Output {
         match self.0 {
             Kind::Portable => kernel.run::<Portable>(),
+            #[cfg(test)]
+            Kind::Emulated4 => kernel.run::<Emulated<4>>(),
+            #[cfg(test)]
+            Kind::Emulated8 => kernel.run::<Emulated<8>>(),
             #[cfg(target_arch = "x86_64")]
             Kind::Avx2 => {
                 // SAFETY: a value with this kind is only made by `best`, `available` and `named`, after
@@ -111,6 +128,8 @@ impl Kind {
     fn is_here(self) -> bool {
         match self {
             Kind::Portable => true,
+            #[cfg(test)]
+            Kind::Emulated4 | Kind::Emulated8 => true,
             #[cfg(target_arch = "x86_64")]
             Kind::Avx2 => is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma"),
             #[cfg(target_arch = "x86_64")]
@@ -132,6 +151,10 @@ impl fmt::Display for InstructionSet {
             Kind::Portable => "portable",
             Kind::Avx2 => "avx2",
             Kind::Avx512 => "avx512",
+            #[cfg(test)]
+            Kind::Emulated4 => "emulated registers of 4 lanes",
+            #[cfg(test)]
+            Kind::Emulated8 => "emulated registers of 8 lanes",
         })
     }
 }
@@ -162,6 +185,21 @@ impl Arithmetic for Portable {
     #[inline(always)]
     fn multiply_add<T: Real>(a: T, b: T, c: T) -> T {
         a * b + c
+    }
+}
+
+/// One rounding, in arrays of so many lanes.
+#[cfg(test)]
+#[derive(Clone, Copy)]
+struct Emulated<const WIDTH: usize>;
+
+#[cfg(test)]
+impl<const WIDTH: usize> Arithmetic for Emulated<WIDTH> {
+    type Register<T: Real> = register::Lanes<T, WIDTH, true>;
+
+    #[inline(always)]
+    fn multiply_add<T: Real>(a: T, b: T, c: T) -> T {
+        a.fused_multiply_add(b, c)
     }
 }
 

@@ -20,37 +20,38 @@ pub(crate) trait Register<T>: Copy {
     fn scale_by_power(self, shifted: Self) -> Self;
 }
 
-/// Lanes of a portable register: narrow enough to stay in the registers of any 64-bit processor.
-const PORTABLE_WIDTH: usize = 4;
+/// A register of the portable set: multiplication and addition round separately, and four lanes stay in the registers of
+/// any 64-bit processor.
+pub(crate) type Portable<T> = Lanes<T, 4, false>;
 
-/// A register of the portable set: multiplication and addition round separately.
+/// A register as an array, whose a · b + c rounds once if it is fused.
 #[derive(Clone, Copy)]
-pub(crate) struct Portable<T>([T; PORTABLE_WIDTH]);
+pub(crate) struct Lanes<T, const WIDTH: usize, const FUSED: bool>([T; WIDTH]);
 
-impl<T: Real> Portable<T> {
+impl<T: Real, const WIDTH: usize, const FUSED: bool> Lanes<T, WIDTH, FUSED> {
     #[inline(always)]
     fn each(self, other: Self, operation: impl Fn(T, T) -> T) -> Self {
-        Portable(std::array::from_fn(|lane| operation(self.0[lane], other.0[lane])))
+        Lanes(std::array::from_fn(|lane| operation(self.0[lane], other.0[lane])))
     }
 }
 
-impl<T: Real> Register<T> for Portable<T> {
-    const WIDTH: usize = PORTABLE_WIDTH;
+impl<T: Real, const WIDTH: usize, const FUSED: bool> Register<T> for Lanes<T, WIDTH, FUSED> {
+    const WIDTH: usize = WIDTH;
 
     #[inline(always)]
     fn splat(value: T) -> Self {
-        Portable([value; PORTABLE_WIDTH])
+        Lanes([value; WIDTH])
     }
 
     #[inline(always)]
     fn load(from: &[T]) -> Self {
-        let from = &from[..PORTABLE_WIDTH];
-        Portable(std::array::from_fn(|lane| from[lane]))
+        let from = &from[..WIDTH];
+        Lanes(std::array::from_fn(|lane| from[lane]))
     }
 
     #[inline(always)]
     fn store(self, to: &mut [T]) {
-        to[..PORTABLE_WIDTH].copy_from_slice(&self.0);
+        to[..WIDTH].copy_from_slice(&self.0);
     }
 
     #[inline(always)]
@@ -70,7 +71,11 @@ impl<T: Real> Register<T> for Portable<T> {
 
     #[inline(always)]
     fn multiply_add(self, b: Self, c: Self) -> Self {
-        self.multiply(b).add(c)
+        if FUSED {
+            Lanes(std::array::from_fn(|lane| self.0[lane].fused_multiply_add(b.0[lane], c.0[lane])))
+        } else {
+            self.multiply(b).add(c)
+        }
     }
 
     #[inline(always)]

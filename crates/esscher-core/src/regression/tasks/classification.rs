@@ -45,7 +45,7 @@ impl ClassificationTask {
         Ok(ClassificationTask { design: Design::new(noise, query_noise)?, separation })
     }
 
-    /// |m|.
+    /// The distance |m| of the classes from the origin.
     pub fn separation(&self) -> f64 {
         self.separation
     }

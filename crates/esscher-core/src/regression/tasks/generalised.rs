@@ -10,7 +10,7 @@ use crate::numerics::{Stream, check};
 /// The function between ⟨w, x⟩ and the label.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Link {
-    /// t.
+    /// g(t) = t.
     Identity,
     /// −1, 0 or 1.
     Sign,
@@ -18,7 +18,7 @@ pub enum Link {
     Tanh,
     /// max(t, 0).
     Relu,
-    /// t³.
+    /// g(t) = t³.
     Cubic,
 }
 
@@ -103,7 +103,7 @@ impl GeneralisedTask {
         Ok(self)
     }
 
-    /// g.
+    /// The link g.
     pub fn link(&self) -> Link {
         self.link
     }

@@ -134,12 +134,12 @@ impl PromptDraw {
         Ok(())
     }
 
-    /// d.
+    /// The dimension d.
     pub fn dimension(&self) -> usize {
         self.dimension
     }
 
-    /// L.
+    /// The prompt length L.
     pub fn length(&self) -> usize {
         self.tokens.len() / (self.dimension + 1)
     }

@@ -67,7 +67,7 @@ impl SparseTask {
         Ok(self)
     }
 
-    /// s.
+    /// The number s of weights that are not zero.
     pub fn non_zero(&self) -> usize {
         self.non_zero
     }

@@ -1,0 +1,87 @@
+//! What a claim is: what is said, how it is measured, what would refute it, and how it fared.
+
+use esscher_lab::specification::Mistake;
+use esscher_lab::{Failure, Table};
+use esscher_questions::{Planned, Settings};
+use esscher_report::{Block, Section, Verdict};
+
+/// How much is computed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scale {
+    /// Seconds: decides every claim that seconds can decide.
+    Quick,
+    /// The paper's scale: minutes to hours.
+    Full,
+}
+
+/// A statement of the paper that a computation can contradict.
+pub struct Claim {
+    /// For `--only`, run folders and links: lower case with hyphens.
+    pub name: &'static str,
+    /// For people.
+    pub title: &'static str,
+    /// In words.
+    pub statement: &'static str,
+    /// In LaTeX.
+    pub formula: &'static str,
+    /// Where it is said.
+    pub citation: &'static str,
+    /// What is computed, by which engine, against what.
+    pub measurement: &'static str,
+    /// What would refute it.
+    pub criterion: &'static str,
+    /// The specification for seconds.
+    pub quick: &'static str,
+    /// The specification at the paper's scale.
+    pub full: &'static str,
+    /// Judges a result.
+    pub judge: fn(&Table) -> Result<Judgement, Failure>,
+}
+
+/// What a judge found.
+#[derive(Debug, Clone)]
+pub struct Judgement {
+    /// Whether the claim holds.
+    pub verdict: Verdict,
+    /// Why, with numbers: one or two sentences.
+    pub reason: String,
+    /// The numbers and figures that decide, in reading order.
+    pub evidence: Vec<Block>,
+}
+
+impl Claim {
+    /// The experiment that decides it.
+    ///
+    /// # Errors
+    /// None for shipped specifications; they are tested.
+    pub fn experiment(&self, scale: Scale, settings: Settings) -> Result<Planned, Mistake> {
+        let (file, text) = match scale {
+            Scale::Quick => ("quick.toml", self.quick),
+            Scale::Full => ("full.toml", self.full),
+        };
+        Planned::read(&format!("experiments/{}/{file}", self.name), text, settings)
+    }
+
+    /// The section of a report on this claim.
+    pub fn section(&self, judgement: &Judgement) -> Section {
+        let facts = [
+            ("Claim", self.statement),
+            ("Where", self.citation),
+            ("Measured", self.measurement),
+            ("Refuted if", self.criterion),
+        ];
+        let facts = facts.iter().map(|(name, text)| (name.to_string(), text.to_string())).collect();
+        let mut blocks = vec![
+            Block::Formula(self.formula.to_string()),
+            Block::Facts(facts),
+            Block::Prose(format!("**Found.** {}", judgement.reason)),
+        ];
+        blocks.extend(judgement.evidence.iter().cloned());
+        Section {
+            id: self.name.to_string(),
+            title: self.title.to_string(),
+            verdict: Some(judgement.verdict),
+            blocks,
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! Claim: the authors' figure, error against length for softmax and linear attention trained by SGD.
+
+use crate::judging::Judging;
+use crate::{Claim, Judgement};
+use esscher_core::Ending;
+use esscher_lab::{Failure, Table};
+use esscher_questions::authors::answer::{Model, Quantity, Row, find};
+use esscher_questions::authors::describe;
+use esscher_questions::measured::{Measured, figures};
+use esscher_report::Block;
+
+pub(super) const CLAIM: Claim = Claim {
+    name: "authors-experiment",
+    title: "The authors' experiment: softmax and linear attention approach each other and the floor",
+    statement: "Trained by SGD on in-context linear regression, softmax and linear attention both improve from the shortest to the longest \
+                prompt length, nowhere on the way significantly worse than at the length before once SGD has arrived, and \
+                the difference of their errors closes.",
+    formula: r"\mathrm{MSE}_{\mathrm{softmax}}(L) - \mathrm{MSE}_{\mathrm{linear}}(L) \to 0, \qquad \mathrm{MSE}(L) \downarrow s^2 = 0.1",
+    citation: "Boursier & Boyer 2025, arXiv 2512.11784, the experiments.",
+    measurement: "Their setting (d = 5, separate Q, K, V, O, noise 0.1, batches of 128 fresh prompts, SGD on the mean squared error), with a test on fresh \
+                  prompts; beside it the optimum of each attention (softmax: the limit of its block-form flow) and the \
+                  posterior mean. The small form takes a hundredth of the steps at a hundred times the rate. A training \
+                  that is not finished, or whose error, exactly in the tokens, is more than a tenth above the optimum, \
+                  has not arrived: it measures SGD, not attention.",
+    criterion: "Among the lengths where SGD has arrived: an error, or the size of the difference, rises by more than four standard errors from \
+                one length to the next, or its fall from the shortest to the longest is, four standard errors included, \
+                less than a tenth of its size. Lengths where SGD has not arrived are named and left out; nothing is decided if \
+                the shortest or the longest is one of them, if a fall is not resolved, or if a test error lies more than four standard errors below Bayes, which no predictor can. If \
+                nothing changes with the length, a false alarm has probability $3 \\cdot 10^{-5}$ for each comparison. Standard \
+                errors are of the test; a training is one draw of initial layer and prompts.",
+    quick: include_str!("../../../../experiments/authors-experiment/quick.toml"),
+    full: include_str!("../../../../experiments/authors-experiment/full.toml"),
+    judge,
+};
+
+/// Standard errors: a one-sided false alarm of 3e-5.
+const ERRORS: f64 = 4.0;
+
+/// A fall by less than this part of a number is called none.
+const NO_FALL: f64 = 0.1;
+
+/// SGD has arrived up to this many times the optimum.
+const ARRIVED: f64 = 1.1;
+
+/// Test errors by length.
+type Curve = Vec<(i64, Measured)>;
+
+fn judge(result: &Table) -> Result<Judgement, Failure> {
+    let rows: Vec<Row> = result.read()?;
+    let mut lengths: Vec<i64> = rows.iter().map(|row| row.length).collect();
+    lengths.sort_unstable();
+    lengths.dedup();
+    if lengths.len() < 2 {
+        return Ok(Judging::undecided("two lengths at least are needed"));
+    }
+    let mut judging = Judging::default();
+    let (curves, left_out) = arrived(&rows, &lengths, &mut judging);
+    let names = ["the error of softmax", "the error of linear attention", "the difference of the two"];
+    let sentences: Vec<String> = names
+        .iter()
+        .zip(&curves)
+        .filter_map(|(name, curve)| fall(name, curve, &lengths, &mut judging))
+        .collect();
+    let mut reason = format!(
+        "Where SGD has arrived, on test prompts (sampled, one standard error): {}.",
+        sentences.join("; ")
+    );
+    if !left_out.is_empty() {
+        reason +=
+            &format!(" Not measurable, and left out, because SGD has not arrived: {}.", left_out.join("; "));
+    }
+    let evidence = vec![Block::Figure(describe::figure(&rows)), Block::Table(describe::table(&rows))];
+    Ok(judging.judgement(CLAIM.name, reason, evidence))
+}
+
+/// Where SGD has arrived: the curves of softmax, of linear attention and of their difference; and where it has not.
+fn arrived(rows: &[Row], lengths: &[i64], judging: &mut Judging) -> ([Curve; 3], Vec<String>) {
+    let (mut curves, mut left_out): ([Curve; 3], Vec<String>) = Default::default();
+    for &length in lengths {
+        let mut tested = Vec::new();
+        for (curve, model) in [Model::Softmax, Model::Linear].into_iter().enumerate() {
+            let of = |model, quantity| find(rows, length, model, quantity);
+            let (Some(test), Some(trained), Some(best), Some(bayes)) = (
+                of(model, Quantity::TestError),
+                of(model, Quantity::TrainedError),
+                of(model, Quantity::Optimum),
+                of(Model::Bayes, Quantity::Optimum),
+            ) else {
+                judging.leave_open(format!(
+                    "{model} at L = {length} has no test error, optimum or Bayes beside it"
+                ));
+                continue;
+            };
+            let error = test.number.error().hypot(bayes.number.error());
+            judging.trust(test.number.value >= bayes.number.value - ERRORS * error, || {
+                format!(
+                    "{model} at L = {length} is better than Bayes, so none of the numbers is to be trusted"
+                )
+            });
+            let (trained, best) = (trained.number.value, best.number.value);
+            if test.ending != Some(Ending::Completed) {
+                let ending = test.ending.map_or("without an ending", Ending::name);
+                left_out.push(format!("{model} at L = {length} (SGD: {ending})"));
+            } else if trained <= ARRIVED * best {
+                curves[curve].push((length, test.number));
+                tested.push(test.number);
+            } else {
+                let (trained, best) = (figures(trained), figures(best));
+                left_out.push(format!("{model} at L = {length} (error {trained}, optimum {best})"));
+            }
+        }
+        if let [softmax, linear] = tested[..] {
+            // Both are tested on the same prompts; adding their errors as if independent is on the safe side for a
+            // difference of positively correlated numbers.
+            let error = softmax.error().hypot(linear.error());
+            curves[2].push((length, Measured::sampled((softmax.value - linear.value).abs(), error)));
+        }
+    }
+    (curves, left_out)
+}
+
+/// Judges the fall of a curve and tells its ends.
+fn fall(name: &str, curve: &Curve, lengths: &[i64], judging: &mut Judging) -> Option<String> {
+    let told = |number: Measured| format!("{:.3} ± {:.3}", number.value, number.error());
+    for pair in curve.windows(2) {
+        let [(before, first), (after, then)] = [pair[0], pair[1]];
+        let rise = then.value - first.value;
+        judging.require(rise <= ERRORS * first.error().hypot(then.error()), || {
+            format!("{name} rises from {} at L = {before} to {} at L = {after}", told(first), told(then))
+        });
+    }
+    let [(shortest, first), .., (longest, last)] = curve[..] else {
+        judging.leave_open(format!("{name} is known at fewer than two lengths"));
+        return None;
+    };
+    if (Some(&shortest), Some(&longest)) != (lengths.first(), lengths.last()) {
+        judging.leave_open(format!("{name} is not known at the shortest and the longest length"));
+    }
+    let (fall, error) = (first.value - last.value, ERRORS * first.error().hypot(last.error()));
+    if fall + error < NO_FALL * first.value {
+        judging.refute(format!("{name} does not fall from L = {shortest} to L = {longest}"));
+    } else if fall <= error {
+        judging
+            .leave_open(format!("the fall of {name} from L = {shortest} to L = {longest} is not resolved"));
+    }
+    Some(format!("{name} {} at L = {shortest} and {} at L = {longest}", told(first), told(last)))
+}

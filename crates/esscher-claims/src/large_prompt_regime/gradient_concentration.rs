@@ -1,0 +1,31 @@
+//! Claim: the gradients in the score and the value matrix concentrate like the output.
+
+use super::output_concentration::judge_quantities;
+use crate::{Claim, Judgement};
+use esscher_core::Quantity;
+use esscher_lab::{Failure, Table};
+
+pub(super) const CLAIM: Claim = Claim {
+    name: "gradient-concentration",
+    title: "Gradients concentrate",
+    statement: "For sub-Gaussian tokens of parameter at least 1 and centred 1-sub-Gaussian queries, the gradients of \
+                attention in the value matrix and in the score matrix approach those of the infinite prompt at the same \
+                polynomial rate as the output, with higher powers of the parameter and of the logarithm for the score \
+                matrix.",
+    formula: r"\mathbb E\,\|\partial_V T[\mu_L]-\partial_V T[\mu]\|^2_{L^2(\nu)} \le c_1\sigma^6\frac{\ln L}{L^{c_2/\sigma^2}}, \qquad \mathbb E\,\|\partial_U T[\mu_L]-\partial_U T[\mu]\|^2_{L^2(\nu)} \le c_1\sigma^{12}\frac{(\ln L)^2}{L^{c_2/\sigma^2}}",
+    citation: "Boursier & Boyer 2025, arXiv 2512.11784, the proposition on the concentration of gradients.",
+    measurement: "As for the output, with the squared Frobenius norms of both gradients: normal tokens by exact integrals \
+                  up to $10^{12}$ tokens and by simulation at short lengths, bounded tokens by simulation. The bounds have \
+                  $c_2 = 1/2$ and one $c_1$ for each gradient: the least for prompts of up to 100 tokens at the smallest \
+                  $\\sigma$.",
+    criterion: "As for the output: an error at any length and scale more than five standard errors above its bound; or a \
+                slope at the longest length more than five standard errors below the bound's, where the bound falls. \
+                Nothing is decided if the two engines are more than five standard errors apart where both measure.",
+    quick: include_str!("../../../../experiments/gradient-concentration/quick.toml"),
+    full: include_str!("../../../../experiments/gradient-concentration/full.toml"),
+    judge,
+};
+
+fn judge(result: &Table) -> Result<Judgement, Failure> {
+    judge_quantities(result, &[Quantity::ScoreGradient, Quantity::ValueGradient], CLAIM.name)
+}

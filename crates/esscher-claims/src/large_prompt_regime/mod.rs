@@ -1,0 +1,37 @@
+//! The claims of Boursier & Boyer, Softmax as Linear Attention in the Large-Prompt Regime (arXiv 2512.11784).
+//!
+//! Add a claim: a file here with a `pub(super) const CLAIM: Claim`, a folder in `experiments/` with its specifications, and
+//! its line in [`claims`].
+
+mod almost_sure;
+mod authors_experiment;
+mod bound;
+mod evidence;
+mod finite_prompt_drift;
+mod gaussian_lemma;
+mod gradient_concentration;
+mod in_context_noise_floor;
+mod linear_attention_transfer;
+mod output_concentration;
+mod rate_exponent;
+mod training_stability;
+mod training_stability_sub_gaussian;
+
+use crate::Claim;
+
+/// All claims, in the order of the paper.
+pub fn claims() -> &'static [Claim] {
+    &[
+        gaussian_lemma::CLAIM,
+        almost_sure::CLAIM,
+        output_concentration::CLAIM,
+        gradient_concentration::CLAIM,
+        rate_exponent::CLAIM,
+        training_stability::CLAIM,
+        training_stability_sub_gaussian::CLAIM,
+        in_context_noise_floor::CLAIM,
+        linear_attention_transfer::CLAIM,
+        finite_prompt_drift::CLAIM,
+        authors_experiment::CLAIM,
+    ]
+}

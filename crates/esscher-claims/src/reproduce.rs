@@ -1,0 +1,109 @@
+//! Reproduces the claims of the paper: each a run of its own, and one report on all.
+
+use crate::{Claim, Finding, Judged, Scale, chosen_claims, claim_document, claims, reproduction_document};
+use esscher_lab::{Experiment, Outcome, RunFolder, read_finished, write_file};
+use esscher_questions::conduct::{Error, publish};
+use esscher_questions::{Planned, Settings};
+use esscher_report::Verdict;
+use std::path::{Path, PathBuf};
+
+/// What is to be reproduced.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// Only these claims; all for none.
+    pub only: Vec<String>,
+    /// How much is computed.
+    pub scale: Scale,
+    /// The folder that gets the reproduction's.
+    pub out: PathBuf,
+    /// Seed and instruction set.
+    pub settings: Settings,
+}
+
+/// What was found.
+pub struct Reproduction {
+    /// The folder with a run per claim.
+    pub folder: PathBuf,
+    /// The report on all; none if it was stopped.
+    pub report: Option<PathBuf>,
+    /// The claims that are measured, now or before, in the order of the paper.
+    pub findings: Vec<Finding>,
+    /// The claim during which it was stopped; the same request goes on from there.
+    pub stopped_at: Option<&'static Claim>,
+}
+
+/// Measures claims one after the other.
+///
+/// `run` computes a claim's run in its folder under a label for progress; `told` hears of each finding. A claim that is not
+/// asked for now but was measured before stays in the report.
+///
+/// # Errors
+/// A claim that does not exist, what `run` and `told` say, what the system refuses.
+pub fn reproduce<E: From<Error>>(
+    request: &Request,
+    mut run: impl FnMut(&str, &Planned, &RunFolder) -> Result<Outcome, E>,
+    mut told: impl FnMut(&Finding) -> Result<(), E>,
+) -> Result<Reproduction, E> {
+    let chosen = chosen_claims(&request.only)?;
+    let is_chosen = |claim: &Claim| chosen.iter().any(|one| one.name == claim.name);
+    let root = request.out.join(match request.scale {
+        Scale::Quick => "reproduce",
+        Scale::Full => "reproduce-full",
+    });
+    let planned = claims()
+        .iter()
+        .map(|claim| claim.experiment(request.scale, request.settings))
+        .collect::<Result<Vec<Planned>, _>>()
+        .map_err(Error::from)?;
+    let (mut judged, mut findings): (Vec<Judged<'_>>, Vec<Finding>) = (Vec::new(), Vec::new());
+    let mut number = 0;
+    for (claim, planned) in claims().iter().zip(&planned) {
+        let path = root.join(claim.name);
+        if !is_chosen(claim) {
+            if let Some(before) = measured_before(claim, planned, &path) {
+                findings.push(finding(claim, &before, path));
+                judged.push(before);
+            }
+            continue;
+        }
+        number += 1;
+        let label = format!("{number}/{} {}", chosen.len(), claim.name);
+        let folder = RunFolder::open(&path, planned).map_err(Error::from)?;
+        let Outcome::Finished { result, provenance, .. } = run(&label, planned, &folder)? else {
+            return Ok(Reproduction { folder: root, report: None, findings, stopped_at: Some(claim) });
+        };
+        let judgement =
+            (claim.judge)(&result).map_err(|error| Error::Lab(esscher_lab::Error::Result(error)))?;
+        let one = Judged { claim, planned, judgement, provenance };
+        publish(&folder, &claim_document(&one))?;
+        let found = finding(claim, &one, path);
+        told(&found)?;
+        findings.push(found);
+        judged.push(one);
+    }
+    let report = root.join("report.html");
+    let page = esscher_report::html(&reproduction_document(&judged));
+    write_file(&report, page.as_bytes()).map_err(Error::from)?;
+    Ok(Reproduction { folder: root, report: Some(report), findings, stopped_at: None })
+}
+
+/// A verdict in a word or three.
+pub fn verdict_word(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Holds => "holds",
+        Verdict::Fails => "FAILS",
+        Verdict::NotMeasurable => "not measurable here",
+    }
+}
+
+/// A claim that is not asked for now and was finished before, if so.
+fn measured_before<'a>(claim: &'static Claim, planned: &'a Planned, path: &Path) -> Option<Judged<'a>> {
+    let run = read_finished(path).ok().filter(|run| run.specification == planned.specification())?;
+    let judgement = (claim.judge)(&run.result).ok()?;
+    Some(Judged { claim, planned, judgement, provenance: run.provenance })
+}
+
+fn finding(claim: &'static Claim, judged: &Judged<'_>, folder: PathBuf) -> Finding {
+    let (verdict, reason) = (judged.judgement.verdict, judged.judgement.reason.clone());
+    Finding { claim, verdict, reason, folder: Some(folder) }
+}

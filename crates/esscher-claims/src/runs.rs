@@ -1,0 +1,107 @@
+//! Run folders that are there: merged from shards, read, reported on, compared.
+
+use crate::{Described, describe};
+use esscher_lab::{FinishedRun, Origin, RunFolder, read_finished, specification_of, write_file};
+use esscher_questions::conduct::{Error, publish};
+use esscher_questions::{Asked, Planned, Settings, Sources};
+use esscher_report::Document;
+use std::path::{Path, PathBuf};
+
+/// Merges the shards of one experiment and publishes the run; its folder, by default the shards' name without its share.
+///
+/// # Errors
+/// Shards that are damaged, foreign or incomplete; what the system refuses.
+pub fn merge(
+    folders: &[PathBuf],
+    out: Option<PathBuf>,
+    settings: Settings,
+    sources: &Sources,
+    origin: &Origin,
+) -> Result<PathBuf, Error> {
+    let first = folders.first().ok_or(Error::NoFolders)?;
+    let planned = planned(first, &specification_of(first)?, settings, sources)?;
+    let out = match out {
+        Some(out) => out,
+        None => {
+            let name = first.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let (name, _) = name
+                .rsplit_once(".shard-")
+                .ok_or_else(|| Error::NotNamedLikeAShard { folder: first.to_path_buf() })?;
+            first.with_file_name(name)
+        }
+    };
+    let (folder, result, provenance) = esscher_lab::merge(&planned, folders, &out, origin)?;
+    publish(&folder, &describe(&planned, &result, &provenance)?.document)?;
+    Ok(folder.path().to_path_buf())
+}
+
+/// Reads a finished run and describes it.
+///
+/// # Errors
+/// No run there, an unfinished or a damaged one.
+pub fn read_run(
+    folder: &Path,
+    settings: Settings,
+    sources: &Sources,
+) -> Result<(Planned, FinishedRun, Described), Error> {
+    let finished = read_finished(folder)?;
+    let planned = planned(folder, &finished.specification, settings, sources)?;
+    let described = describe(&planned, &finished.result, &finished.provenance)?;
+    Ok((planned, finished, described))
+}
+
+/// Makes the report of one run again, or compares several; the file, by default report.html in the run's folder and
+/// comparison.html for several.
+///
+/// # Errors
+/// No run there, an unfinished or a damaged one; what the system refuses.
+pub fn report(
+    runs: &[PathBuf],
+    out: Option<&Path>,
+    settings: Settings,
+    sources: &Sources,
+) -> Result<PathBuf, Error> {
+    let documents = runs
+        .iter()
+        .map(|run| Ok((run.display().to_string(), read_run(run, settings, sources)?.2.document)))
+        .collect::<Result<Vec<(String, Document)>, Error>>()?;
+    match (documents.as_slice(), out) {
+        ([], _) => Err(Error::NoFolders),
+        ([(_, document)], None) => {
+            publish(&RunFolder::open_existing(&runs[0])?, document)?;
+            Ok(runs[0].join("report.html"))
+        }
+        ([(_, document)], Some(out)) => {
+            write_file(out, esscher_report::html(document).as_bytes())?;
+            Ok(out.to_path_buf())
+        }
+        (several, out) => {
+            let out = out.unwrap_or(Path::new("comparison.html"));
+            write_file(out, esscher_report::html(&esscher_report::compare(several)).as_bytes())?;
+            Ok(out.to_path_buf())
+        }
+    }
+}
+
+/// The experiment of a run folder.
+fn planned(
+    folder: &Path,
+    specification: &str,
+    settings: Settings,
+    sources: &Sources,
+) -> Result<Planned, Error> {
+    let file = folder.join("spec.toml").display().to_string();
+    let asked = Asked::read(&file, specification, settings).map_err(|mut mistake| {
+        // A finished run is not to be edited.
+        if mistake.key == "kind" {
+            let advice =
+                "the numbers in its result.parquet stay readable; for a report, run the specification again";
+            mistake.hint = Some(match mistake.hint {
+                Some(hint) => format!("{advice} and {hint} there"),
+                None => advice.to_string(),
+            });
+        }
+        mistake
+    })?;
+    Ok(asked.plan(sources)?)
+}

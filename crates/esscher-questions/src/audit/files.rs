@@ -1,0 +1,107 @@
+//! Checkpoints and texts as requests name them: by name or path, with their SHA-256, which the normal form always holds.
+
+use crate::conduct::Error;
+use esscher_lab::specification::{Mistake, Rule, Section, Written, own};
+use esscher_models::{ModelChoice, ModelStore, TextChoice, find_text};
+use serde_json::json;
+
+/// Reads `model` with `sha256`, `config_sha256` and `tokenizer_sha256`.
+///
+/// The sums may be left out; if they are given, the files must have them.
+///
+/// # Errors
+/// A name that no model has, a path that cannot be read, other sums.
+pub fn model(
+    section: &mut Section,
+    store: &ModelStore,
+    default: Option<&str>,
+) -> Result<ModelChoice, Mistake> {
+    let proper = |given: &str| store.named(given).map_or(given, |model| model.name).to_string();
+    let name = section.proper_text("model", default, proper)?;
+    let found = ModelChoice::find(&name, store).map_err(|error| told(section, "model", error))?;
+    let (configuration, vocabulary) = (found.configuration_sha256, found.vocabulary_sha256);
+    let sha256 = sum(section, "sha256", found.sha256, &format!("the checkpoint {name}"))?;
+    let mut optional = |key, found: Option<String>, file: &str| match found {
+        Some(found) => sum(section, key, found, &format!("{file} of {name}")).map(Some),
+        None if section.form(key).is_some() => {
+            Err(section.mistake(key, format!("{name} comes without {file}: leave `{key}` out")))
+        }
+        None => Ok(None),
+    };
+    let configuration_sha256 = optional("config_sha256", configuration, "config.json")?;
+    let vocabulary_sha256 = optional("tokenizer_sha256", vocabulary, "the tokenizer")?;
+    Ok(ModelChoice { name, sha256, configuration_sha256, vocabulary_sha256 })
+}
+
+/// The key of a SHA-256, which may be left out; whether the file has it is seen when the file is.
+pub(crate) fn sum_key() -> impl Rule<Value = Option<String>> {
+    own(written_sum, json!({ "type": "string", "pattern": "^[0-9a-fA-F]{64}$" })).optional()
+}
+
+fn written_sum(section: &mut Section, key: &'static str) -> Result<Option<String>, Mistake> {
+    let written = section.form(key).map(|_| section.text(key, None)).transpose()?;
+    if let Some(written) = &written {
+        check_digits(section, key, written)?;
+    }
+    Ok(written)
+}
+
+fn check_digits(section: &mut Section, key: &'static str, written: &str) -> Result<(), Mistake> {
+    if written.len() == 64 && written.chars().all(|digit| digit.is_ascii_hexdigit()) {
+        return Ok(());
+    }
+    let count = written.chars().count();
+    let message = format!("expected the 64 hexadecimal digits of a SHA-256, found {count} characters");
+    Err(section.mistake(key, message))
+}
+
+/// Reads a text under `key` (such as `text`) with its SHA-256 under `sum_key` (such as `text_sha256`).
+///
+/// # Errors
+/// A name that no text has, a file that cannot be read, is not UTF-8, has no words or over 64 MB, another sum.
+pub fn text(
+    section: &mut Section,
+    key: &'static str,
+    sum_key: &'static str,
+    default: Option<&str>,
+) -> Result<TextChoice, Mistake> {
+    let name = section.text(key, default)?;
+    let content = find_text(&name).map_err(|error| told(section, key, error))?;
+    let sha256 = sum(section, sum_key, esscher_lab::sha256(content.as_bytes()), &format!("the text {name}"))?;
+    Ok(TextChoice { name, sha256, content })
+}
+
+/// Reads the SHA-256 of a file that has this one.
+pub(crate) fn sum(
+    section: &mut Section,
+    key: &'static str,
+    found: String,
+    what: &str,
+) -> Result<String, Mistake> {
+    let expected = match section.form(key) {
+        Some(_) => section.text(key, None)?.to_ascii_lowercase(),
+        None => found.clone(),
+    };
+    section.fill(key, &Written::Text(found.clone()));
+    if expected == found {
+        return Ok(found);
+    }
+    check_digits(section, key, &expected)?;
+    let mut mistake = section.mistake(key, format!("{what} has the SHA-256 {found}, expected {expected}"));
+    mistake.hint = Some(format!(
+        "it is another file than this specification was written for; without `{key}` any is taken"
+    ));
+    Err(mistake)
+}
+
+/// What a store or a checkpoint refuses, with its hint, at a key.
+pub(crate) fn told(section: &mut Section, key: &'static str, error: impl Into<Error>) -> Mistake {
+    let error = error.into();
+    let mut mistake = section.mistake(key, &error);
+    mistake.hint = match error {
+        Error::Model(error) => error.hint(),
+        Error::Unknown { hint, .. } => Some(hint),
+        _ => None,
+    };
+    mistake
+}

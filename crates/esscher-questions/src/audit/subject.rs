@@ -1,0 +1,73 @@
+//! The subject of an audit: a checkpoint that is loaded once and shared by all plans that ask for it.
+
+use super::files::{self, told};
+use crate::Sources;
+use crate::conduct::Error;
+use esscher_audit::checkpoint::{Checkpoint, Source};
+use esscher_audit::model::Model;
+use esscher_audit::vocabulary::Vocabulary;
+use esscher_lab::specification::{Mistake, Section};
+use esscher_models::{MODELS, ModelChoice, Part};
+use std::sync::Arc;
+
+/// A checkpoint that can be run.
+pub(crate) struct Subject {
+    /// Its proper name, or the path as it was given.
+    pub(crate) name: String,
+    /// Of its main file.
+    pub(crate) sha256: String,
+    /// What the main file is.
+    pub(crate) format: &'static str,
+    pub(crate) model: Model,
+    pub(crate) vocabulary: Vocabulary,
+}
+
+impl Subject {
+    /// Reads `model` with its sums, and loads it: lengths are checked against its context.
+    pub(crate) fn read(section: &mut Section, sources: &Sources) -> Result<Arc<Self>, Mistake> {
+        let store = sources.store().map_err(|error| told(section, "model", error))?;
+        let choice = files::model(section, store, None)?;
+        Self::load(&choice, sources).map_err(|error| told(section, "model", error))
+    }
+
+    /// The checkpoint of this name or path, fetched if need be.
+    pub(crate) fn find(name_or_path: &str, sources: &Sources) -> Result<Arc<Self>, Error> {
+        Self::load(&ModelChoice::find(name_or_path, sources.store()?)?, sources)
+    }
+
+    /// The checkpoint, fetched if need be.
+    pub(crate) fn load(choice: &ModelChoice, sources: &Sources) -> Result<Arc<Self>, Error> {
+        sources.subjects().get(choice, || {
+            let bytes = choice.load(sources.store()?, &|what| sources.tell(what))?;
+            let checkpoint = Checkpoint::read(&Source {
+                name: &choice.name,
+                weights: &bytes.checkpoint,
+                config: bytes.configuration.as_deref(),
+                tokenizer: bytes.vocabulary.as_deref(),
+            })?;
+            drop(bytes);
+            let vocabulary = checkpoint.vocabulary.ok_or_else(|| {
+                let (part, beside) = ("a vocabulary", "tokenizer.json or tokenizer.bin");
+                esscher_audit::Error::MissingFile { file: choice.name.clone(), part, beside }
+            })?;
+            Ok(Subject {
+                name: choice.name.clone(),
+                sha256: choice.sha256.clone(),
+                format: checkpoint.format.name(),
+                model: Model::new(checkpoint.weights)?,
+                vocabulary,
+            })
+        })
+    }
+
+    /// Whether it is the model of this name, however it was given.
+    pub(crate) fn is(&self, name: &str) -> bool {
+        let named = MODELS.iter().find(|model| model.is_called(name));
+        named.and_then(|model| model.sha256(Part::Checkpoint)) == Some(self.sha256.as_str())
+    }
+
+    /// The tokens of a text, nothing put around them.
+    pub(crate) fn tokens(&self, text: &str) -> Result<Vec<u32>, esscher_audit::Error> {
+        self.vocabulary.encode_bare(text)
+    }
+}

@@ -1,0 +1,32 @@
+//! The answer: a row for each text or prompt that the model was given with an assignment.
+
+use esscher_lab::{named, rows};
+
+named! {
+    /// What a number is.
+    pub enum Quantity {
+        /// The mean of −ln p(next token).
+        LogLoss = "log-loss",
+        /// The share of the hidden codes that are found whole.
+        Retrieval = "retrieval",
+        /// 1 − cosine to the embedding with exact attention.
+        EmbeddingDistance = "embedding-distance",
+    }
+}
+
+rows! {
+    /// What the model made of a text with an assignment.
+    #[derive(Debug, Clone)]
+    pub struct Row {
+        /// The assignment's name.
+        assignment: String,
+        /// How it runs.
+        running: String,
+        /// The number of the text, or of the prompt with needles.
+        text: usize,
+        /// What the number is.
+        quantity: Quantity,
+        /// The number; missing if it is not finite.
+        value: Option<f64>,
+    }
+}

@@ -1,0 +1,318 @@
+//! The plan of an audit of a model: a unit for every assignment and text or prompt.
+
+use super::answer::{Quantity, Row};
+use super::ask::{Ask, assignments};
+use crate::Sources;
+use crate::audit::calibrated::Calibrated;
+use crate::audit::excerpt::ChosenText;
+use crate::audit::subject::Subject;
+use crate::audit::{check_context, check_replaced, files, frame};
+use crate::question::{Awaiting, Compute};
+use esscher_audit::assignment::{Assignment, Running};
+use esscher_audit::calibration::Calibration;
+use esscher_audit::candidate::Frame;
+use esscher_audit::head::Order;
+use esscher_audit::likelihood::{cosine_distance, embedding, log_loss, retrieval};
+use esscher_audit::model::{ExactAttention, LayerAttention, Shape};
+use esscher_audit::needle::{Haystack, haystack};
+use esscher_audit::replaced::ReplacedAttention;
+use esscher_audit::role::Role;
+use esscher_audit::segment::segments;
+use esscher_core::Monitor;
+use esscher_core::numerics::Stream;
+use esscher_lab::specification::{Keys, Mistake, Section, Written};
+use esscher_lab::{Failure, Unit};
+use std::sync::Arc;
+
+/// Needles need this many tokens and a text around them: in shorter ones none are hidden unless somebody asks.
+const ROOM_FOR_NEEDLES: usize = 512;
+
+/// Prompts with needles where nobody says how many.
+const PROMPTS_WITH_NEEDLES: usize = 4;
+
+/// An audit of a model, ready to run.
+pub(crate) struct ModelPlan {
+    pub(super) subject: Arc<Subject>,
+    pub(super) calibrating: ChosenText,
+    pub(super) testing: ChosenText,
+    pub(super) length: usize,
+    pub(super) frame: Frame,
+    pub(super) assignments: Vec<NamedAssignment>,
+    pub(super) calibration_segments: usize,
+    pub(super) texts: Vec<Vec<u32>>,
+    pub(super) haystacks: Vec<Haystack>,
+    /// Why no needles are hidden where they would be by default.
+    pub(super) no_needles: Option<String>,
+    calibrated: Calibrated,
+}
+
+/// An assignment and how it runs.
+pub struct NamedAssignment {
+    /// What it is in the audit.
+    pub role: Role,
+    /// How it runs.
+    pub running: Running,
+    /// Who replaces whom.
+    pub assignment: Assignment,
+}
+
+impl NamedAssignment {
+    /// Its name and how it runs, once if the name says so.
+    pub(super) fn in_words(&self) -> String {
+        let (name, running) = (self.role.to_string(), self.running.name());
+        if name.ends_with(running) { name } else { format!("{name}, {running}") }
+    }
+}
+
+/// What was found on every text, one list per assignment; the first is exact attention.
+pub(crate) struct Losses {
+    /// Log losses, or distances of embeddings where every token sees all; infinite where they are not finite.
+    pub(crate) texts: Vec<Vec<f64>>,
+    /// Shares of codes found.
+    pub(crate) needles: Vec<Vec<f64>>,
+}
+
+impl ModelPlan {
+    /// Reads the keys of this kind, and plans if there are sources.
+    pub(crate) fn read(section: &mut Section, seed: u64) -> Result<Result<Self, Awaiting>, Mistake> {
+        let ask = Ask::read(section)?;
+        let Some(sources) = section.provided::<Sources>() else {
+            return Ok(Err(Awaiting { model: Some(ask.model) }));
+        };
+        let subject = Subject::read(section, &sources)?;
+        let shape = *subject.model.shape();
+        let text = files::text(section, "text", "text_sha256", Some(&ask.text))?;
+        let calibrating = ChosenText { text, excerpt: ask.text_part };
+        let text = files::text(section, "test", "test_sha256", Some(&ask.test))?;
+        let testing = ChosenText { text, excerpt: ask.test_part };
+        if calibrating.text.sha256 == testing.text.sha256 && calibrating.excerpt.overlaps(testing.excerpt) {
+            let message = format!(
+                "`{}` is the text that calibrates: test on another one, or on another part of it (`text_part`, `test_part`)",
+                testing.text.name
+            );
+            return Err(section.mistake("test", message));
+        }
+        let length = ask.length.unwrap_or_else(|| 256.min(shape.context as u64));
+        section.fill("length", &Written::number(length as f64));
+        let length = length as usize;
+        let frame = frame(section, ask.window, &shape)?;
+        check_context(section, "length", length, shape.context)?;
+        check_replaced(section, "length", length, &frame)?;
+        let tokens = section.accept("test", subject.tokens(testing.content()))?;
+        let template = subject.vocabulary.template();
+        // Nobody has asked for the needles of the default: where they do not fit there are none, and the report says why.
+        let by_default = match shape.order {
+            Order::Causal if length >= ROOM_FOR_NEEDLES => {
+                haystacks(&subject, &tokens, length, PROMPTS_WITH_NEEDLES, seed)
+            }
+            _ => Ok(Vec::new()),
+        };
+        let needles =
+            ask.needles.map_or_else(|| by_default.as_ref().map_or(0, Vec::len), |asked| asked as usize);
+        section.fill("needles", &Written::number(needles as f64));
+        if needles > 0 && shape.order == Order::Whole {
+            let message = "every token of this model sees all: it answers no questions, expected 0";
+            return Err(section.mistake("needles", message));
+        }
+        let assignments = assignments(section, Some(&shape))?;
+        let calibrating_tokens = section.accept("text", subject.tokens(calibrating.content()))?;
+        let cut = segments(&calibrating_tokens, template, length, ask.segments as usize);
+        let mut cut = section.accept("text", cut)?;
+        let calibration_segments = ask.calibration as usize;
+        cut.truncate(calibration_segments);
+        let calibrated = Calibrated::by(cut);
+        let texts = section.accept("test", segments(&tokens, template, length, ask.texts as usize))?;
+        let (haystacks, no_needles) = match by_default {
+            Err(reason) if needles == 0 => (Vec::new(), Some(reason.to_string())),
+            _ => (section.accept("needles", haystacks(&subject, &tokens, length, needles, seed))?, None),
+        };
+        Ok(Ok(ModelPlan {
+            subject,
+            calibrating,
+            testing,
+            length,
+            frame,
+            assignments,
+            calibration_segments,
+            texts,
+            haystacks,
+            no_needles,
+            calibrated,
+        }))
+    }
+
+    /// The assignments, exact attention first.
+    pub(crate) fn assignments(&self) -> &[NamedAssignment] {
+        &self.assignments
+    }
+
+    /// The cache of an assignment as a share of exact attention's, at so many tokens.
+    pub(crate) fn cache_share(&self, assignment: &NamedAssignment, tokens: usize) -> f64 {
+        let (exact, ours) = self.cache_bytes(assignment, tokens);
+        ours / exact
+    }
+
+    /// The bytes of exact attention's cache and of an assignment's, in half precision.
+    pub(crate) fn cache_bytes(&self, assignment: &NamedAssignment, tokens: usize) -> (f64, f64) {
+        let shape = self.subject.model.shape();
+        assignment.assignment.cache_bytes(shape, &self.frame, assignment.running, tokens, BYTES_PER_NUMBER)
+    }
+
+    /// Whether codes are hidden and asked for.
+    pub(crate) fn hides_needles(&self) -> bool {
+        !self.haystacks.is_empty()
+    }
+
+    /// What flatters the model on the text that tests it, if something does.
+    pub(crate) fn caution(&self) -> Option<String> {
+        self.testing.caution(&self.subject)
+    }
+
+    /// The text that tests.
+    pub(crate) fn testing(&self) -> &ChosenText {
+        &self.testing
+    }
+
+    pub(crate) fn length(&self) -> usize {
+        self.length
+    }
+
+    pub(crate) fn shape(&self) -> &Shape {
+        self.subject.model.shape()
+    }
+
+    /// What every assignment made of every text.
+    ///
+    /// # Errors
+    /// Rows that are not an answer to this plan.
+    pub(crate) fn losses(&self, rows: &[Row]) -> Result<Losses, Failure> {
+        let blank = |texts: usize| vec![vec![f64::NAN; texts]; self.assignments.len()];
+        let mut losses = Losses { texts: blank(self.texts.len()), needles: blank(self.haystacks.len()) };
+        for row in rows {
+            let foreign = || Failure::from("the table is a result of another audit");
+            let (role, running) = (Role::from(row.assignment.as_str()), row.running.parse()?);
+            let number = self
+                .assignments
+                .iter()
+                .position(|known| known.role == role && known.running == running)
+                .ok_or_else(foreign)?;
+            let of = match row.quantity {
+                Quantity::Retrieval => &mut losses.needles,
+                Quantity::LogLoss | Quantity::EmbeddingDistance => &mut losses.texts,
+            };
+            // What is missing is not finite.
+            *of[number].get_mut(row.text).ok_or_else(foreign)? = row.value.unwrap_or(f64::INFINITY);
+        }
+        if losses.texts.iter().chain(&losses.needles).flatten().any(|value| value.is_nan()) {
+            return Err("the table is not a whole result of this audit".into());
+        }
+        Ok(losses)
+    }
+}
+
+/// Prompts with needles, each in its own stretch of the text.
+fn haystacks(
+    subject: &Subject,
+    text: &[u32],
+    length: usize,
+    count: usize,
+    seed: u64,
+) -> Result<Vec<Haystack>, esscher_audit::Error> {
+    (0..count)
+        .map(|number| {
+            let at = number as f64 / count.saturating_sub(1).max(1) as f64;
+            let mut stream = Stream::new(seed, number as u32, 0);
+            haystack(&subject.vocabulary, text, at, length, &mut stream)
+        })
+        .collect()
+}
+
+/// Bytes of a number in a cache: half precision, as caches are kept.
+pub(crate) const BYTES_PER_NUMBER: usize = 2;
+
+impl Compute for ModelPlan {
+    type Row = Row;
+
+    fn units(&self) -> Vec<Unit> {
+        let shape = self.shape();
+        let tokens = self.length as f64;
+        let size = 12 * shape.width * shape.width * shape.layers + shape.vocabulary * shape.width;
+        let heads = (shape.layers * shape.heads * shape.head_dimension) as f64;
+        let cost = 0.01 + 3e-10 * (tokens * size as f64 + tokens * tokens * heads);
+        let prompts = self.texts.len() + self.haystacks.len();
+        let of = |one: &NamedAssignment, prompt: usize| match prompt.checked_sub(self.texts.len()) {
+            None => format!("{}, text {prompt}", one.role),
+            Some(needle) => format!("{}, needles {needle}", one.role),
+        };
+        self.assignments
+            .iter()
+            .flat_map(|one| (0..prompts).map(move |prompt| Unit { label: of(one, prompt), cost }))
+            .collect()
+    }
+
+    fn run_unit(&self, unit: usize, monitor: &dyn Monitor) -> Result<Option<Vec<Row>>, Failure> {
+        let prompts = self.texts.len() + self.haystacks.len();
+        let named = self.assignments.get(unit / prompts).ok_or_else(|| format!("there is no unit {unit}"))?;
+        let Some(calibration) = self.calibrated.get(&self.subject, monitor)? else { return Ok(None) };
+        let prompt = unit % prompts;
+        let measured = match self.texts.get(prompt) {
+            Some(text) => self.measured(named, text, &calibration, monitor)?.map(|found| (prompt, found)),
+            None => {
+                let number = prompt - self.texts.len();
+                let model = &self.subject.model;
+                let mut attention = self.attention(named, &calibration)?;
+                retrieval(model, &self.haystacks[number], &mut *attention, monitor)?
+                    .map(|share| (number, (Quantity::Retrieval, share)))
+            }
+        };
+        Ok(measured.map(|(text, (quantity, value))| {
+            vec![Row {
+                assignment: named.role.to_string(),
+                running: named.running.name().to_string(),
+                text,
+                quantity,
+                // Tables hold finite numbers only.
+                value: Some(value).filter(|value| value.is_finite()),
+            }]
+        }))
+    }
+
+    fn describe(&self, rows: &[Row]) -> Result<Vec<esscher_report::Section>, Failure> {
+        Ok(self.sections_of(&self.losses(rows)?))
+    }
+}
+
+impl ModelPlan {
+    fn attention<'a>(
+        &'a self,
+        named: &'a NamedAssignment,
+        calibration: &'a Calibration,
+    ) -> Result<Box<dyn LayerAttention + 'a>, Failure> {
+        let (shape, assignment) = (self.shape(), &named.assignment);
+        Ok(Box::new(ReplacedAttention::new(shape, assignment, &self.frame, named.running, calibration)?))
+    }
+
+    /// The log loss of a decoder on a text, or how far the embedding of an encoder moves.
+    fn measured(
+        &self,
+        named: &NamedAssignment,
+        text: &[u32],
+        calibration: &Calibration,
+        monitor: &dyn Monitor,
+    ) -> Result<Option<(Quantity, f64)>, Failure> {
+        let model = &self.subject.model;
+        let mut attention = self.attention(named, calibration)?;
+        match model.shape().order {
+            Order::Causal => {
+                let found = log_loss(model, text, &mut *attention, monitor)?;
+                Ok(found.map(|loss| (Quantity::LogLoss, loss)))
+            }
+            Order::Whole => {
+                let Some(ours) = embedding(model, text, &mut *attention, monitor)? else { return Ok(None) };
+                let mut exact = ExactAttention::new(model.shape());
+                let found = embedding(model, text, &mut exact, monitor)?;
+                Ok(found.map(|exact| (Quantity::EmbeddingDistance, cosine_distance(&ours, &exact))))
+            }
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! The audit of a model: what assignments of replacements to heads do to its predictions on a text that calibrated nothing.
+
+pub mod answer;
+mod ask;
+pub(crate) mod compute;
+mod describe;
+
+pub use ask::{Ask, AssignmentAsk};
+
+use crate::audit::check_instruction_set;
+use crate::question::{Awaiting, Question};
+use esscher_lab::specification::Keys;
+
+pub(crate) const QUESTION: Question = Question {
+    name: "audit-model",
+    title: "The audit of a model with replaced heads",
+    summary: "A real checkpoint with replaced heads on held-out text: perplexity, needles, and the bytes of its cache.",
+    example: r#"kind = "audit-model"
+model = "tiny-random"
+text = "bible"
+test = "jargon"
+length = 96
+texts = 3
+window = 16
+
+[[assignments]]
+name = "all dropped"
+everywhere = "dropped"
+
+[[assignments]]
+name = "first layer"
+running = "offline"
+rows = ["tilted-gaussian mean mean mean", "exact exact exact exact"]
+"#,
+    properties: Ask::properties,
+    read: |section, seed, instructions| {
+        check_instruction_set(section, instructions)?;
+        Ok(Awaiting::or_plan(compute::ModelPlan::read(section, seed)?))
+    },
+};

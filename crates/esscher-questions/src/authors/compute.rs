@@ -1,0 +1,176 @@
+//! A unit is one training at one length, or what could be had there.
+
+use super::answer::{Model, Quantity, Row};
+use super::{Ask, describe};
+use crate::measured::Measured;
+use crate::question::{Compute, Plan};
+use esscher_core::numerics::InstructionSet;
+use esscher_core::prompt::PromptLength;
+use esscher_core::regression::authors::{AuthorsCovariance, AuthorsExperiment, AuthorsOptions};
+use esscher_core::regression::{
+    AttentionKind, FlowOptions, LinearAttention, PointAverage, Response, RiskAverage, SpectralLandscape,
+    SpectralTask, bayes_at_length, flow, linear_risk,
+};
+use esscher_core::{Ending, Monitor};
+use esscher_lab::specification::{Keys, Mistake, Section};
+use esscher_lab::{Failure, Unit};
+
+/// One unit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Trained(AttentionKind),
+    Reference,
+}
+
+struct Authors {
+    experiment: AuthorsExperiment,
+    bayes_trials: u32,
+    jobs: Vec<(PromptLength, Part)>,
+}
+
+pub(super) fn read(
+    section: &mut Section,
+    seed: u64,
+    instruction_set: InstructionSet,
+) -> Result<Box<dyn Plan>, Mistake> {
+    let ask = Ask::read(section)?;
+    if ask.covariance_bug && ask.covariance == AuthorsCovariance::Isotropic {
+        let message =
+            "it is a treatment of the Toeplitz covariance and has no effect on isotropic covariates";
+        return Err(section.mistake("covariance_bug", message));
+    }
+    if let Some(longest) = ask.lengths.last().filter(|longest| longest.get() > 100_000) {
+        let message = format!("prompts are drawn: expected at most 100000, found {longest}");
+        return Err(section.mistake("lengths", message));
+    }
+    let made = AuthorsExperiment::new(AuthorsOptions {
+        covariance: ask.covariance,
+        covariance_bug: ask.covariance_bug,
+        lengths: ask.lengths.iter().map(|length| length.get() as usize).collect(),
+        steps: ask.steps as u32,
+        rate: ask.rate,
+        draws: ask.draws,
+        test_prompts: ask.test_prompts as u32,
+        seed,
+        instruction_set,
+    });
+    let experiment = section.accept("lengths", made)?;
+    let parts =
+        [Part::Trained(AttentionKind::Softmax), Part::Trained(AttentionKind::Linear), Part::Reference];
+    let jobs = ask.lengths.iter().flat_map(|length| parts.map(|part| (*length, part))).collect();
+    Ok(Box::new(Authors { experiment, bayes_trials: ask.bayes_trials as u32, jobs }))
+}
+
+fn model(kind: AttentionKind) -> Model {
+    match kind {
+        AttentionKind::Softmax => Model::Softmax,
+        AttentionKind::Linear => Model::Linear,
+    }
+}
+
+impl Compute for Authors {
+    type Row = Row;
+
+    fn units(&self) -> Vec<Unit> {
+        let options = self.experiment.options();
+        self.jobs
+            .iter()
+            .map(|(length, part)| {
+                let tokens = length.as_f64();
+                match part {
+                    Part::Trained(kind) => {
+                        // A step of 128 prompts on one core: what is fixed, and the two projections of each token.
+                        let step = 2.5e-4 + 2.2e-6 * tokens;
+                        let fixed = if *kind == AttentionKind::Softmax { 0.5 } else { 0.0 };
+                        let tests = f64::from(options.test_prompts) * 6e-8 * tokens;
+                        Unit {
+                            label: format!("{} trained, L = {length}", model(*kind)),
+                            cost: fixed + step * f64::from(options.steps) + tests,
+                        }
+                    }
+                    Part::Reference => Unit {
+                        label: format!("optima and Bayes, L = {length}"),
+                        cost: 1.5 + f64::from(self.bayes_trials) * 5e-6,
+                    },
+                }
+            })
+            .collect()
+    }
+
+    fn run_unit(&self, unit: usize, monitor: &dyn Monitor) -> Result<Option<Vec<Row>>, Failure> {
+        match self.jobs[unit] {
+            (length, Part::Trained(kind)) => self.trained(length, kind, monitor),
+            (length, Part::Reference) => self.reference(length, monitor),
+        }
+    }
+
+    fn describe(&self, rows: &[Row]) -> Result<Vec<esscher_report::Section>, Failure> {
+        Ok(describe::sections(self.experiment.options(), rows))
+    }
+}
+
+impl Authors {
+    fn trained(
+        &self,
+        length: PromptLength,
+        kind: AttentionKind,
+        monitor: &dyn Monitor,
+    ) -> Result<Option<Vec<Row>>, Failure> {
+        let Some(found) = self.experiment.train(length.get() as usize, kind, monitor)? else {
+            return Ok(None);
+        };
+        let law = self.experiment.law();
+        // The same layer with the average over tokens done exactly: no noise of tests.
+        let in_tokens = match kind {
+            AttentionKind::Softmax => {
+                let average = RiskAverage::new(law, PointAverage::default())?;
+                average.evaluate(&found.head, &Response::softmax(length))?.risk
+            }
+            AttentionKind::Linear => linear_risk(&found.head, law, length)?.risk,
+        };
+        let tested = Measured::sampled(found.test_error.mean, found.test_error.standard_error);
+        let errors =
+            [(Quantity::TestError, tested), (Quantity::TrainedError, Measured::from(in_tokens).times(2.0))];
+        let ending = Some(found.end.ending);
+        let row = |(quantity, number)| row(length, model(kind), quantity, ending, number);
+        Ok(Some(errors.into_iter().map(row).collect()))
+    }
+
+    fn reference(&self, length: PromptLength, monitor: &dyn Monitor) -> Result<Option<Vec<Row>>, Failure> {
+        let law = self.experiment.law();
+        let (task, _) = SpectralTask::new(law)?;
+        let start = task.initial(0.5)?;
+        let landscape = SpectralLandscape { task, response: Response::softmax(length) };
+        let options = FlowOptions { end_time: 1e12, rows: 1, ..FlowOptions::default() };
+        let trajectory = flow(&landscape, &start, &options, monitor)?;
+        if trajectory.ending == Ending::Stopped {
+            return Ok(None);
+        }
+        let best = |model, ending, number| row(length, model, Quantity::Optimum, ending, number);
+        let mut rows = Vec::new();
+        // A flow that does not stand still has no limit to report.
+        if trajectory.ending == Ending::Stationary {
+            let optimum = 2.0 * trajectory.last()?.risk;
+            let number = Measured::exact(optimum, 1e-8 * optimum);
+            rows.push(best(Model::Softmax, Some(Ending::Stationary), number));
+        }
+        let optimum = 2.0 * LinearAttention::new(law, length)?.minimal_risk()?;
+        rows.push(best(Model::Linear, None, Measured::exact(optimum, 1e-12 * optimum)));
+        let seed = self.experiment.options().seed;
+        let bayes = bayes_at_length(law, length, self.bayes_trials, seed)?;
+        if let (Some(mean), Some(error)) = (bayes.mean(), bayes.standard_error()) {
+            rows.push(best(Model::Bayes, None, Measured::sampled(2.0 * mean, 2.0 * error)));
+        }
+        Ok(Some(rows))
+    }
+}
+
+fn row(
+    length: PromptLength,
+    model: Model,
+    quantity: Quantity,
+    ending: Option<Ending>,
+    number: Measured,
+) -> Row {
+    Row { length: length.get() as i64, model, quantity, ending, number }
+}

@@ -1,0 +1,50 @@
+//! Concentration: how fast finite prompts approach their limit, by exact integrals and by simulation.
+
+pub mod answer;
+mod ask;
+mod compute;
+pub mod describe;
+pub mod panels;
+mod rates;
+mod states;
+
+pub use ask::{Ask, Engines, ExactAverage, Simulation};
+
+use crate::question::Question;
+use esscher_lab::specification::Keys;
+
+pub(crate) const QUESTION: Question = Question {
+    name: "concentration",
+    title: "How fast finite prompts approach their limit",
+    summary: "Mean squared errors of outputs and gradients against the prompt length, with slopes and fitted rates.",
+    example: r#"kind = "concentration"
+engine = "both"
+quantities = ["output", "score-gradient", "value-gradient"]
+sigmas = [1]
+lengths = { from = 10, to = 1e6, per_decade = 1 }
+
+[head]
+score = 1.0
+
+[[law]]
+name = "normal tokens"
+family = "gaussian"
+dimension = 2
+
+[[law]]
+name = "random signs"
+family = "rademacher"
+dimension = 2
+
+[queries]
+family = "gaussian"
+dimension = 2
+
+[sampled]
+trials = 60
+queries = 16
+longest = 1000
+"#,
+    properties: Ask::properties,
+    read: compute::read,
+};

@@ -1,0 +1,117 @@
+//! What a door is asked for that cannot be done: one sentence, and what to try.
+
+use esscher_lab::SettingNames;
+use esscher_lab::specification::Mistake;
+use std::path::PathBuf;
+
+/// Why a request was not carried out.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The run.
+    #[error(transparent)]
+    Lab(#[from] esscher_lab::Error),
+
+    /// A file whose name cannot be a run's.
+    #[error("{}: the file's name makes no name for a run", file.display())]
+    NoName {
+        /// The specification's file.
+        file: PathBuf,
+    },
+
+    /// A share of the work that is none.
+    #[error("the share `{asked}` makes no sense: expected i/N with i from 0 to N - 1")]
+    NoShare {
+        /// As it was asked for.
+        asked: String,
+    },
+
+    /// Shards are merged into a folder that they name.
+    #[error("{} is not named like a shard", folder.display())]
+    NotNamedLikeAShard {
+        /// The first folder.
+        folder: PathBuf,
+    },
+
+    /// A merge or a report of nothing.
+    #[error("no run folder was given")]
+    NoFolders,
+
+    /// A name that the catalogue does not have.
+    #[error("there is no {what} `{name}`")]
+    Unknown {
+        /// What was asked for: a claim, a kind of experiment.
+        what: &'static str,
+        /// Its name.
+        name: String,
+        /// The name that was meant, or all names.
+        hint: String,
+    },
+
+    /// A checkpoint or a text that cannot be had.
+    #[cfg(feature = "audit")]
+    #[error(transparent)]
+    Model(esscher_models::ModelError),
+
+    /// A checkpoint that cannot be read, or a request that does not fit it.
+    #[cfg(feature = "audit")]
+    #[error(transparent)]
+    Audit(#[from] esscher_audit::Error),
+
+    /// A figure that could not be drawn.
+    #[error(transparent)]
+    Drawing(#[from] esscher_report::DrawingError),
+}
+
+#[cfg(feature = "audit")]
+impl From<esscher_models::ModelError> for Error {
+    fn from(error: esscher_models::ModelError) -> Self {
+        match error {
+            esscher_models::ModelError::Lab(error) => Error::Lab(error),
+            esscher_models::ModelError::Unknown { what, name, hint } => Error::Unknown { what, name, hint },
+            other => Error::Model(other),
+        }
+    }
+}
+
+impl From<Mistake> for Error {
+    fn from(mistake: Mistake) -> Self {
+        Error::Lab(mistake.into())
+    }
+}
+
+impl Error {
+    /// What to try, if something can be, in the words of the door.
+    pub fn hint(&self, names: &SettingNames) -> Option<String> {
+        match self {
+            Error::Lab(error) => error.hint(names),
+            Error::NoShare { .. } => Some("three machines run 0/3, 1/3 and 2/3".to_string()),
+            Error::NotNamedLikeAShard { .. } => {
+                Some(format!("say where the merged run goes with {}", names.folder))
+            }
+            Error::Unknown { hint, .. } => Some(hint.clone()),
+            #[cfg(feature = "audit")]
+            Error::Model(error) => error.hint(),
+            #[cfg(feature = "audit")]
+            Error::Audit(_) => None,
+            Error::NoName { .. } | Error::NoFolders | Error::Drawing(_) => None,
+        }
+    }
+
+    /// Whether the request made no sense, as opposed to work that could not be done.
+    pub fn is_request(&self) -> bool {
+        match self {
+            Error::Lab(error) => error.is_request(),
+            Error::Drawing(_) => false,
+            #[cfg(feature = "audit")]
+            Error::Audit(_) => true,
+            #[cfg(feature = "audit")]
+            Error::Model(error) => error.is_request(),
+            Error::NoName { .. }
+            | Error::NoShare { .. }
+            | Error::NotNamedLikeAShard { .. }
+            | Error::NoFolders
+            | Error::Unknown { .. } => true,
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! One unit: the search for the length.
+
+use super::answer::{Outcome, Row};
+use super::{Ask, describe};
+use crate::asking::Tokens;
+use crate::measured::Measured;
+use crate::question::{Compute, Plan};
+use esscher_core::Monitor;
+use esscher_core::attention::Attention;
+use esscher_core::concentration::{Concentration, Horizon, Quantity};
+use esscher_core::measure::{Empirical, Law, Measure};
+use esscher_core::numerics::InstructionSet;
+use esscher_core::prompt::{PromptLength, QueryAverage};
+use esscher_lab::specification::{Keys, Mistake, Section, Written};
+use esscher_lab::{Failure, Unit};
+use std::sync::Arc;
+
+struct Search {
+    setting: Concentration,
+    average: QueryAverage,
+    quantity: Quantity,
+    tolerance: f64,
+    tokens: Option<String>,
+}
+
+pub(super) fn read(section: &mut Section, seed: u64, _: InstructionSet) -> Result<Box<dyn Plan>, Mistake> {
+    let ask = Ask::read(section)?;
+    if ask.query.is_some() && ask.queries.is_some() {
+        return Err(section.mistake("queries", "a `query` is given as well; give one of the two"));
+    }
+    let (law, tokens): (Law, Option<String>) = match &ask.tokens {
+        Tokens::Law(law) => (law.clone(), None),
+        Tokens::Given(given) => {
+            let gaussian = given.gaussian_limit(&vec![0.0; given.dimension()]);
+            let note =
+                format!("the Gaussian with the mean and covariance of the {} given tokens", given.len());
+            (Arc::new(section.accept("tokens", gaussian)?), Some(note))
+        }
+    };
+    let queries: Law = match (&ask.query, ask.queries) {
+        (Some(query), _) => Arc::new(section.accept("query", Empirical::atom(query))?),
+        (None, Some(queries)) => queries,
+        (None, None) => law.clone(),
+    };
+    let mut average = QueryAverage { seed, ..QueryAverage::for_tokens(law.as_ref()) };
+    // What stands for keys that are not given depends on the law: the normal form says it.
+    match ask.directions {
+        Some(directions) => average.directions = directions as u32,
+        None => section.fill("directions", &Written::number(f64::from(average.directions))),
+    }
+    match ask.randomisations {
+        Some(randomisations) => average.randomisations = randomisations as u32,
+        None => section.fill("randomisations", &Written::number(f64::from(average.randomisations))),
+    }
+    if queries.dimension() != ask.head.query_dimension() {
+        let (expected, found) = (ask.head.query_dimension(), queries.dimension());
+        return Err(
+            section.mistake("queries", format!("expected queries of dimension {expected}, found {found}"))
+        );
+    }
+    let setting = Concentration::new(ask.head, law, queries, &[PromptLength::MIN]);
+    let setting = section.accept("tokens", setting)?;
+    Ok(Box::new(Search { setting, average, quantity: ask.quantity, tolerance: ask.tolerance, tokens }))
+}
+
+impl Compute for Search {
+    type Row = Row;
+
+    fn units(&self) -> Vec<Unit> {
+        vec![Unit { label: "horizon".to_string(), cost: 1.0 }]
+    }
+
+    fn run_unit(&self, _unit: usize, monitor: &dyn Monitor) -> Result<Option<Vec<Row>>, Failure> {
+        let found =
+            self.setting.horizon(self.quantity, self.tolerance * self.tolerance, self.average, monitor)?;
+        let outcome = match found {
+            Horizon::Found { .. } => Outcome::Found,
+            Horizon::Beyond { .. } => Outcome::Beyond,
+            Horizon::Stopped { .. } => return Ok(None),
+        };
+        let Some(error) = found.error() else { return Ok(None) };
+        Ok(Some(vec![Row {
+            outcome,
+            length: found.length().map(PromptLength::get),
+            quantity: self.quantity,
+            tolerance: self.tolerance,
+            number: Measured::from(error).root(),
+            too_short: found.bracket().0.map(PromptLength::get),
+            tokens: self.tokens.clone(),
+        }]))
+    }
+
+    fn describe(&self, rows: &[Row]) -> Result<Vec<esscher_report::Section>, Failure> {
+        Ok(describe::sections(rows))
+    }
+}

@@ -1,0 +1,27 @@
+//! How long a prompt must be for attention to come as close to its infinite-prompt limit as a tolerance asks.
+
+pub mod answer;
+mod ask;
+mod compute;
+mod describe;
+
+pub use ask::Ask;
+
+use crate::question::Question;
+use esscher_lab::specification::Keys;
+
+pub(crate) const QUESTION: Question = Question {
+    name: "horizon",
+    title: "How long must a prompt be?",
+    summary: "The smallest prompt length whose root-mean-square error is at most a tolerance.",
+    example: r#"kind = "horizon"
+tolerance = 0.01
+query = [0.5]
+
+[tokens]
+family = "gaussian"
+dimension = 1
+"#,
+    properties: Ask::properties,
+    read: compute::read,
+};

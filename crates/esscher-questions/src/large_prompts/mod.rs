@@ -1,0 +1,29 @@
+//! The large-prompt question, asked of any mechanisms: where outputs go as i.i.d. prompts grow, and how far they are at every length.
+
+pub mod answer;
+mod ask;
+mod compute;
+mod describe;
+
+pub use ask::Ask;
+
+use crate::question::Question;
+use esscher_lab::specification::Keys;
+
+pub(crate) const QUESTION: Question = Question {
+    name: "large-prompts",
+    title: "Mechanisms on large prompts",
+    summary: "Any mechanisms on growing prompts of i.i.d. tokens: limit, distance to softmax's limit, error at every length.",
+    example: r#"kind = "large-prompts"
+mechanisms = ["softmax", "inline", "linear-elu", "gla"]
+query = [1, 0.5]
+lengths = [16, 64, 256]
+prompts = 40
+
+[tokens]
+family = "gaussian"
+dimension = 2
+"#,
+    properties: Ask::properties,
+    read: compute::read,
+};

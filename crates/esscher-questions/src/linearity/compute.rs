@@ -1,0 +1,169 @@
+//! A unit per law: its output at all queries against the linear map of its mean and covariance.
+
+use super::answer::{Row, Statistic};
+use super::{Ask, describe};
+use crate::asking::NamedLaw;
+use crate::question::{Compute, Plan};
+use esscher_core::attention::{Attention, Softmax};
+use esscher_core::measure::{GaussianComponent, Measure, tilted_mean_by_definition};
+use esscher_core::numerics::linalg::{self, OrthonormalBasis};
+use esscher_core::numerics::{InstructionSet, Stream};
+use esscher_core::{Accuracy, Error, Monitor};
+use esscher_lab::specification::{Keys, Mistake, Section};
+use esscher_lab::{Failure, Named, Unit};
+
+/// Tilted means are good to about so much, relatively: closed forms and Bessel ratios in double precision.
+const ROUNDING: f64 = 1e-13;
+
+/// Radii up to the one asked for at which queries enter the affine fit.
+const SHELLS: usize = 8;
+
+struct Linearity {
+    head: Softmax,
+    laws: Vec<NamedLaw>,
+    radii: Vec<f64>,
+    directions: Vec<Vec<f64>>,
+}
+
+pub(super) fn read(
+    section: &mut Section,
+    seed: u64,
+    instructions: InstructionSet,
+) -> Result<Box<dyn Plan>, Mistake> {
+    let Ask { laws, head, mut radii, directions } = Ask::read(section)?;
+    radii.sort_by(f64::total_cmp);
+    radii.dedup();
+    let directions = (0..directions)
+        .map(|number| {
+            let mut stream = Stream::new(seed, number as u32, 0).with_instruction_set(instructions);
+            let mut direction = vec![0.0; laws[0].law.dimension()];
+            while linalg::norm(&direction) < 1e-3 {
+                stream.fill_normals(&mut direction);
+            }
+            let norm = linalg::norm(&direction);
+            direction.iter().map(|entry| entry / norm).collect()
+        })
+        .collect();
+    Ok(Box::new(Linearity { head, laws, radii, directions }))
+}
+
+impl Compute for Linearity {
+    type Row = Row;
+
+    fn units(&self) -> Vec<Unit> {
+        let queries = self.directions.len() * self.radii.len() * (SHELLS + 1);
+        let cost = 1e-3 + 3e-6 * queries as f64;
+        self.laws.iter().map(|law| Unit { label: law.name.clone(), cost }).collect()
+    }
+
+    fn run_unit(&self, unit: usize, monitor: &dyn Monitor) -> Result<Option<Vec<Row>>, Failure> {
+        let (law, mut rows) = (&self.laws[unit], Vec::new());
+        for &radius in &self.radii {
+            if monitor.should_stop() {
+                return Ok(None);
+            }
+            let found = match self.measure(law.law.as_ref(), radius) {
+                Ok(found) => found,
+                // Beyond the region where the log-partition is finite there is no output to measure.
+                Err(Error::OutsideDomain { .. }) => [None; 3],
+                Err(other) => return Err(other.into()),
+            };
+            for (&statistic, number) in Statistic::ALL.iter().zip(found) {
+                let (value, error) = number.unzip();
+                let (law, accuracy) = (law.name.clone(), Accuracy::Exact);
+                rows.push(Row { law, statistic, radius, value, error, accuracy });
+            }
+        }
+        Ok(Some(rows))
+    }
+
+    fn describe(&self, rows: &[Row]) -> Result<Vec<esscher_report::Section>, Failure> {
+        Ok(describe::sections(self.directions.len(), self.radii.len(), rows))
+    }
+}
+
+impl Linearity {
+    /// Gain, deviation and residual at a radius, each with its error; none where the linear map vanishes.
+    fn measure(&self, law: &dyn Measure, radius: f64) -> esscher_core::Result<[Option<(f64, f64)>; 3]> {
+        let components = law.as_gaussian_mixture();
+        let components = components.as_deref();
+        let centre = linalg::apply(self.head.value(), &law.mean()?);
+        let slope = self.head.value() * law.covariance()? * self.head.score();
+        let (mut gains, mut deviation, mut count, mut rounding) = (0.0, 0.0_f64, 0.0, 0.0_f64);
+        for direction in &self.directions {
+            let query: Vec<f64> = direction.iter().map(|entry| radius * entry).collect();
+            let linear = linalg::apply(slope.as_ref(), &query);
+            let size = linalg::norm(&linear);
+            if size == 0.0 {
+                continue;
+            }
+            let output = linalg::difference(&self.output(law, components, &query)?, &centre);
+            gains += linalg::dot(&output, &linear) / (size * size);
+            deviation = deviation.max(linalg::norm(&linalg::difference(&output, &linear)) / size);
+            count += 1.0;
+            // The output is as good as its own size, and the mean is taken away from it.
+            let sizes = linalg::norm(&output).max(size) + 2.0 * linalg::norm(&centre);
+            rounding = rounding.max(ROUNDING * sizes / size);
+        }
+        if count == 0.0 {
+            return Ok([None; 3]);
+        }
+        let residual = self.residual(law, components, radius)?;
+        Ok([Some((gains / count, rounding)), Some((deviation, rounding)), residual])
+    }
+
+    /// The output at a query: by quadrature of the definition for normal laws and mixtures, whose closed form is what is in
+    /// question; in closed form for the others.
+    fn output(
+        &self,
+        law: &dyn Measure,
+        components: Option<&[GaussianComponent]>,
+        query: &[f64],
+    ) -> esscher_core::Result<Vec<f64>> {
+        match components {
+            Some(components) => {
+                let mean = tilted_mean_by_definition(components, &self.head.tilt(query)?);
+                Ok(linalg::apply(self.head.value(), &mean))
+            }
+            None => self.head.attend(law, query),
+        }
+    }
+
+    /// The relative residual of the best affine map on queries of size up to the radius.
+    fn residual(
+        &self,
+        law: &dyn Measure,
+        components: Option<&[GaussianComponent]>,
+        radius: f64,
+    ) -> esscher_core::Result<Option<(f64, f64)>> {
+        let mut queries = Vec::new();
+        for shell in 1..=SHELLS {
+            let size = radius * shell as f64 / SHELLS as f64;
+            queries.extend(
+                self.directions
+                    .iter()
+                    .map(|direction| direction.iter().map(|entry| size * entry).collect::<Vec<f64>>()),
+            );
+        }
+        let outputs: Vec<Vec<f64>> =
+            queries.iter().map(|query| self.output(law, components, query)).collect::<Result<_, _>>()?;
+        // An orthonormal basis of the affine functions on these queries, the constant first.
+        let mut constants = OrthonormalBasis::default();
+        constants.add(vec![1.0; queries.len()]);
+        let mut affine = constants.clone();
+        for coordinate in 0..self.head.query_dimension() {
+            affine.add(queries.iter().map(|query| query[coordinate]).collect());
+        }
+        let (mut unexplained, mut variance, mut total) = (0.0, 0.0, 0.0);
+        for coordinate in 0..self.head.output_dimension() {
+            let column: Vec<f64> = outputs.iter().map(|output| output[coordinate]).collect();
+            total += linalg::squared_norm(&column);
+            variance += linalg::squared_norm(&constants.without(column.clone()));
+            unexplained += linalg::squared_norm(&affine.without(column));
+        }
+        if variance == 0.0 {
+            return Ok(None);
+        }
+        Ok(Some(((unexplained / variance).sqrt(), ROUNDING * (total / variance).sqrt())))
+    }
+}

@@ -1,0 +1,36 @@
+//! How far softmax attention on the infinite prompt is from a linear map of the query.
+
+pub mod answer;
+mod ask;
+mod compute;
+pub mod describe;
+
+pub use ask::Ask;
+
+use crate::question::Question;
+use esscher_lab::specification::Keys;
+
+pub(crate) const QUESTION: Question = Question {
+    name: "linearity",
+    title: "Is attention linear in the query?",
+    summary: "How far attention on the infinite prompt is from the linear map of its mean and covariance, and from any affine map.",
+    example: r#"kind = "linearity"
+radii = [0.5, 1, 2, 4]
+
+[head]
+score = 1.0
+value = 1.0
+
+[[law]]
+name = "normal tokens"
+family = "gaussian"
+dimension = 2
+
+[[law]]
+name = "random signs"
+family = "rademacher"
+dimension = 2
+"#,
+    properties: Ask::properties,
+    read: compute::read,
+};

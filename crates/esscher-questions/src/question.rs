@@ -1,0 +1,190 @@
+//! What a question is: it reads its keys, plans units, runs them, merges them and describes the result.
+//!
+//! Add a question: a folder beside this file with a `pub(crate) const QUESTION: Question`, and its line in `questions!`.
+
+use esscher_core::Monitor;
+use esscher_core::numerics::InstructionSet;
+use esscher_lab::specification::{Mistake, Section, schema_of};
+use esscher_lab::{Failure, Record, Table, Unit};
+use serde_json::{Value, json};
+use std::any::Any;
+
+/// A question that can be asked.
+pub struct Question {
+    /// As specifications name it.
+    pub name: &'static str,
+    /// For people.
+    pub title: &'static str,
+    /// What it measures, one sentence.
+    pub summary: &'static str,
+    /// A specification that runs within seconds: documentation, tests and the seed of fuzzing.
+    pub example: &'static str,
+    /// Its keys with their schemas and whether they must be given.
+    pub properties: fn() -> Vec<(String, Value, bool)>,
+    /// Reads its keys (`kind`, `title` and `seed` are read already).
+    #[allow(clippy::type_complexity)] // a name for this type would say less than the type
+    pub read: fn(&mut Section, seed: u64, InstructionSet) -> Result<Box<dyn Plan>, Mistake>,
+}
+
+impl Question {
+    /// The JSON Schema of its specifications.
+    pub fn schema(&self) -> Value {
+        let own = (self.properties)();
+        let common = [
+            ("kind", json!({ "const": self.name, "description": self.summary }), true),
+            ("title", json!({ "type": "string", "description": "The heading of its report" }), false),
+            (
+                "seed",
+                json!({ "type": "integer", "minimum": 0, "description": "The seed of its random numbers" }),
+                false,
+            ),
+        ];
+        // A question that has not listed its keys takes any.
+        let is_open = own.is_empty();
+        let common = common.into_iter().map(|(key, schema, required)| (key.to_string(), schema, required));
+        let mut schema = schema_of(common.chain(own).collect());
+        if is_open {
+            schema["additionalProperties"] = true.into();
+        }
+        schema
+    }
+}
+
+/// What a question makes of a specification. The laws are those of [`Experiment`](esscher_lab::Experiment).
+pub trait Plan: Any + Send + Sync {
+    /// The plan of work.
+    fn units(&self) -> Vec<Unit>;
+
+    /// How many units there are: asked before they are listed.
+    fn unit_count(&self) -> usize {
+        self.units().len()
+    }
+
+    /// Runs one unit; nothing if the monitor asked to stop.
+    ///
+    /// # Errors
+    /// What the mathematics refuses.
+    fn run_unit(&self, unit: usize, monitor: &dyn Monitor) -> Result<Option<Table>, Failure>;
+
+    /// The result from the units' tables in order: their rows, unless the question has more to say.
+    ///
+    /// # Errors
+    /// Tables of another experiment.
+    fn merge(&self, units: Vec<Table>) -> Result<Table, Failure> {
+        let mut units = units.into_iter();
+        let mut all = units.next().ok_or("there are no units to merge")?;
+        units.try_for_each(|unit| all.append(unit))?;
+        Ok(all)
+    }
+
+    /// The result as sections of a document: what was measured, tables, figures.
+    ///
+    /// # Errors
+    /// A result of another experiment.
+    fn sections(&self, result: &Table) -> Result<Vec<esscher_report::Section>, Failure>;
+
+    /// What it waits for if it was read from its keys alone and needs files.
+    fn awaits(&self) -> Option<&Awaiting> {
+        None
+    }
+}
+
+/// Stands for a plan that needs a checkpoint or dumps, as long as only its keys are read: there is no work yet.
+pub struct Awaiting {
+    /// The checkpoint's name or path, if it is one.
+    pub(crate) model: Option<String>,
+}
+
+impl Awaiting {
+    /// The plan, or what stands for it.
+    pub(crate) fn or_plan<P: Plan>(read: Result<P, Awaiting>) -> Box<dyn Plan> {
+        match read {
+            Ok(plan) => Box::new(plan),
+            Err(awaiting) => Box::new(awaiting),
+        }
+    }
+
+    const REASON: &'static str = "only the keys are read: plan it with the sources of its files";
+}
+
+impl Plan for Awaiting {
+    fn units(&self) -> Vec<Unit> {
+        Vec::new()
+    }
+
+    fn run_unit(&self, _unit: usize, _monitor: &dyn Monitor) -> Result<Option<Table>, Failure> {
+        Err(Self::REASON.into())
+    }
+
+    fn sections(&self, _result: &Table) -> Result<Vec<esscher_report::Section>, Failure> {
+        Err(Self::REASON.into())
+    }
+
+    fn awaits(&self) -> Option<&Awaiting> {
+        Some(self)
+    }
+}
+
+/// What a question computes, with its answer as typed rows; tables are written and read here, once.
+pub trait Compute: Send + Sync + 'static {
+    /// A row of the answer.
+    type Row: Record + Send;
+
+    /// The plan of work.
+    fn units(&self) -> Vec<Unit>;
+
+    /// How many units there are: asked before they are listed.
+    fn unit_count(&self) -> usize {
+        self.units().len()
+    }
+
+    /// Runs one unit; nothing if the monitor asked to stop.
+    ///
+    /// # Errors
+    /// What the mathematics refuses.
+    fn run_unit(&self, unit: usize, monitor: &dyn Monitor) -> Result<Option<Vec<Self::Row>>, Failure>;
+
+    /// The answer from the units' rows in order: all of them, unless the question has more to say.
+    ///
+    /// # Errors
+    /// Rows that make no answer.
+    fn merge(&self, units: Vec<Vec<Self::Row>>) -> Result<Vec<Self::Row>, Failure> {
+        Ok(units.into_iter().flatten().collect())
+    }
+
+    /// The answer as sections of a document: what was measured, tables, figures.
+    ///
+    /// # Errors
+    /// An answer that cannot be described.
+    fn describe(&self, rows: &[Self::Row]) -> Result<Vec<esscher_report::Section>, Failure>;
+}
+
+impl<C: Compute> Plan for C {
+    fn units(&self) -> Vec<Unit> {
+        Compute::units(self)
+    }
+
+    fn unit_count(&self) -> usize {
+        Compute::unit_count(self)
+    }
+
+    fn run_unit(&self, unit: usize, monitor: &dyn Monitor) -> Result<Option<Table>, Failure> {
+        if unit >= self.unit_count() {
+            return Err(format!("there is no unit {unit}").into());
+        }
+        let rows = Compute::run_unit(self, unit, monitor)?;
+        Ok(rows.map(|rows| Table::of(&rows)).transpose()?)
+    }
+
+    fn merge(&self, units: Vec<Table>) -> Result<Table, Failure> {
+        if units.is_empty() {
+            return Err("there are no units to merge".into());
+        }
+        let rows = units.iter().map(Table::read).collect::<Result<_, _>>()?;
+        Ok(Table::of(&Compute::merge(self, rows)?)?)
+    }
+
+    fn sections(&self, result: &Table) -> Result<Vec<esscher_report::Section>, Failure> {
+        self.describe(&result.read()?)
+    }
+}

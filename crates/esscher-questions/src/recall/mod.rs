@@ -1,0 +1,32 @@
+//! Recall: small models of several mechanisms learn to look up values by their keys, seed by seed.
+
+pub mod answer;
+mod ask;
+mod compute;
+mod describe;
+
+pub use ask::Ask;
+
+use crate::question::Question;
+use esscher_lab::specification::Keys;
+
+pub(crate) const QUESTION: Question = Question {
+    name: "recall",
+    title: "Recall by small models",
+    summary: "Small models of any mechanisms, trained on multi-query associative recall: loss, accuracy, streaming, state.",
+    example: r#"kind = "recall"
+mechanisms = ["softmax", "gla"]
+vocabulary = 32
+length = 16
+pairs = 2
+width = 16
+heads = 1
+steps = 60
+batch = 16
+learning_rate = 0.01
+warm_up = 5
+test_examples = 100
+"#,
+    properties: Ask::properties,
+    read: compute::read,
+};

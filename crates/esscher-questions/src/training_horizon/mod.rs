@@ -1,0 +1,28 @@
+//! How long prompts must be for training to end within ε of the noise floor: L(ε), by dimension.
+
+pub mod answer;
+mod ask;
+mod compute;
+pub mod describe;
+
+pub use ask::Ask;
+
+use crate::question::Question;
+use esscher_lab::specification::Keys;
+
+pub(crate) const QUESTION: Question = Question {
+    name: "training-horizon",
+    title: "How long prompts must be",
+    summary: "The smallest prompt length at which gradient flow ends within a given excess of the noise floor.",
+    example: r#"kind = "training-horizon"
+excesses = [5.0]
+initial_fraction = 0.5
+
+[task]
+covariance = "isotropic"
+dimensions = [100]
+noise = 0.1
+"#,
+    properties: Ask::properties,
+    read: compute::read,
+};
