@@ -14,13 +14,12 @@ type Sampler = dyn Fn(&[f64], &mut Stream, &mut [f64]) + Send + Sync;
 
 /// A law given by its log-partition function.
 ///
-/// The tilted mean and covariance are central differences of the log-partition, extrapolated once, unless the
-/// user hands in the exact ones. Steps are fractions of the scale on which the function bends along each axis,
-/// found first: 1/σ, σ the tilted standard deviation, or less where σ itself changes sooner. Near the edge of the
-/// domain they shrink. For a law whose cumulants are of order σⁿ the error of the mean is about 10⁻¹⁰σ and that
-/// of the covariance 10⁻⁹σ², plus what rounding of the function adds, about 10⁻¹³|Λ|σ and 10⁻¹²|Λ|σ², more where
-/// the step had to be short. Sampling needs a sampler. A law known through samples is an [`super::Empirical`]
-/// measure instead.
+/// The tilted mean and covariance are central differences of the log-partition, extrapolated by Ridders' table, unless
+/// the user hands in the exact ones. The first step along an axis is at most the one over which Λ bends by one, about
+/// 1/σ with σ the tilted standard deviation, or the way to the edge of the domain; the next are halves of it. Errors
+/// are about 10⁻¹³σ for the mean and 10⁻¹¹σ² for the covariance, plus what rounding of the function adds, about
+/// 10⁻¹⁴|Λ|σ and 10⁻¹²|Λ|σ². A mean takes some 20 values of the function for each axis, an entry of the covariance
+/// some 30. Sampling needs a sampler. A law known through samples is an [`super::Empirical`] measure instead.
 ///
 /// ```
 /// use esscher_core::measure::{Custom, Measure};
@@ -39,31 +38,16 @@ pub struct Custom {
     sub_gaussian: Option<SubGaussian>,
 }
 
-/// Steps of the central differences in units of 1/σ: they balance truncation (h⁴/480 and h⁴/1440 after one
-/// extrapolation) against rounding (ε/h and ε/h²).
-const GRADIENT_STEP: f64 = 1e-2;
-const HESSIAN_STEP: f64 = 3e-2;
+/// The step over which Λ bends by one is found to within this factor, in so many rounds: enough for tokens of any size
+/// between 10⁻⁸ and 10⁸, at any tilt.
+const WIDENING: f64 = 8.0;
+const WIDENINGS: usize = 20;
 
-/// The second difference that finds σ begins at this step, relative to the tilt, and ends at this many units
-/// of 1/σ.
-const PROBE_STEP: f64 = 1e-2;
+/// Rows of Ridders' table. Further ones would be of rounding alone.
+const ROWS: usize = 7;
 
-/// Rounds of that search: enough for tokens of any size between 10⁻⁸ and 10⁸.
-const PROBE_ROUNDS: usize = 20;
-
-/// A second difference above this part of Λ is known to a few units in a thousand in spite of rounding.
-const STANDS_OUT: f64 = 4096.0 * f64::EPSILON;
-
-/// σ counts as constant over a step if it changes by no more than this part.
-const CONSTANT: f64 = 1e-2;
-
-/// Where the search stops for another reason, the scale is this many of the last good steps: differences then
-/// reach an eighth of it.
-const WIDENING: f64 = 4.0;
-
-/// How much a step shrinks when a neighbour lies outside the domain, and how often.
-const SHRINK: f64 = 0.125;
-const SHRINKS: usize = 4;
+/// A relative error that needs no further row.
+const ACCURATE: f64 = 1e-12;
 
 impl Custom {
     /// The law in dimension d with this log-partition; return infinity or NaN where it does not exist.
@@ -148,71 +132,25 @@ impl Custom {
         Ok((at(h, k)? - at(h, -k)? - at(-h, k)? + at(-h, -k)?) / (2.0 * h) / (2.0 * k))
     }
 
-    /// The scale on which Λ bends along an axis: 1/σ, or less where the curvature itself changes sooner.
+    /// A step along an axis over which Λ bends by less than one, and over eight times which it bends by more.
     ///
-    /// A second difference is widened until it stands out of rounding, then until its step is a hundredth of 1/σ or
-    /// its curvature changes; it is narrowed where its step turns out too wide or leaves the domain. The steps taken
-    /// in units of the answer stay inside the range where the curvature was seen not to change.
-    fn bending_scale(&self, tilt: &[f64], axis: usize) -> Result<f64> {
+    /// What a convex function bends by, Λ(θ + h) + Λ(θ − h) − 2Λ(θ), grows with h, to infinity at the edge of its domain.
+    fn bending_step(&self, tilt: &[f64], axis: usize) -> Result<f64> {
         let centre = self.value(tilt)?;
+        let above = |offset: f64| {
+            self.near(tilt, (axis, offset), (axis, 0.0)).map_or(f64::INFINITY, |at| at - centre)
+        };
+        let bends = |step: f64| above(step) + above(-step) > 1.0;
         let unit = tilt[axis].abs().max(1.0);
-        let mut step = PROBE_STEP * unit;
-        let mut at_the_edge = false;
-        // The widest step without a bend, and step and 1/σ of the last difference with one.
-        let mut flat: Option<f64> = None;
-        let mut bent: Option<(f64, f64)> = None;
-        let trusted =
-            |flat: Option<f64>, (step, scale): (f64, f64)| scale.min(WIDENING * flat.unwrap_or(step));
-        for _ in 0..PROBE_ROUNDS {
-            let at = |offset: f64| self.near(tilt, (axis, offset), (axis, 0.0));
-            let (Ok(up), Ok(down)) = (at(step), at(-step)) else {
-                match (bent, flat) {
-                    (Some(bent), _) => return Ok(trusted(flat, bent)),
-                    (None, Some(flat)) => return Ok(WIDENING * flat),
-                    (None, None) => (at_the_edge, step) = (true, step * SHRINK),
-                }
-                continue;
-            };
-            let bend = (up - centre) + (down - centre);
-            let largest = up.abs().max(down.abs()).max(centre.abs()).max(1.0);
-            if bend <= STANDS_OUT * largest {
-                if at_the_edge {
-                    return Ok(step);
-                }
-                flat = Some(step);
-                step /= SHRINK;
-                continue;
-            }
-            let scale = step / bend.sqrt();
-            if let Some(inner) = bent {
-                if (scale / inner.1 - 1.0).abs() > CONSTANT {
-                    return Ok(trusted(flat, inner));
-                }
-                // Two differences agree: what looked flat before was only lost in rounding.
-                flat = None;
-            }
-            let target = PROBE_STEP * scale;
-            if target < 0.2 * step && flat.is_none() && bent.is_none() {
-                step = target;
-            } else if target <= 5.0 * step && flat.is_none() {
-                let inner = step * SHRINK;
-                let inner_bend = (at(inner)? - centre) + (at(-inner)? - centre);
-                if bent.is_some() || (inner / inner_bend.sqrt() / scale - 1.0).abs() <= CONSTANT {
-                    return Ok(scale.min(step / PROBE_STEP));
-                }
-                if inner_bend <= STANDS_OUT * largest {
-                    return Ok(scale.min(WIDENING * inner));
-                }
-                step = inner;
-            } else if at_the_edge {
-                return Ok(scale.min(WIDENING * step));
-            } else {
-                bent = Some((step, scale));
-                step = if flat.is_some() { step / SHRINK } else { target.min(step / SHRINK) };
-            }
+        let steps =
+            |factor: f64| std::iter::successors(Some(unit), move |step| Some(step * factor)).take(WIDENINGS);
+        Ok(if bends(unit) {
+            steps(1.0 / WIDENING).find(|step| !bends(*step))
+        } else {
+            steps(WIDENING).find(|step| bends(*step * WIDENING))
         }
         // A function that never bends is that of an atom: any step will do.
-        Ok(bent.map_or(unit, |bent| trusted(flat, bent)))
+        .unwrap_or(unit))
     }
 }
 
@@ -222,19 +160,32 @@ impl fmt::Debug for Custom {
     }
 }
 
-/// Removes the h² error of a central difference: (4 D(h/2) − D(h)) / 3. The step shrinks if a neighbour does not
-/// exist.
-fn extrapolated(difference: impl Fn(f64) -> Result<f64>, step: f64) -> Result<f64> {
-    let at = |h: f64| Ok((4.0 * difference(0.5 * h)? - difference(h)?) / 3.0);
-    let (mut step, mut value) = (step, at(step));
-    for _ in 0..SHRINKS {
-        if value.is_ok() {
+/// The limit of a central difference for steps to zero, by Ridders' table (key `ridders1982`): each row halves the step, each
+/// column removes one more even power of it, and the entry that differs least from its neighbours is taken. Steps at
+/// which a neighbour does not exist are passed over.
+fn extrapolated(difference: impl Fn(f64) -> Result<f64>, mut step: f64) -> Result<f64> {
+    let mut best = difference(step);
+    let (mut error, mut above) = (f64::INFINITY, Vec::from_iter(best.clone()));
+    for _ in 1..ROWS {
+        step *= 0.5;
+        let Ok(entry) = difference(step) else { continue };
+        best = best.or(Ok(entry));
+        let (mut row, mut power) = (vec![entry], 1.0);
+        for (column, old) in above.iter().enumerate() {
+            power *= 4.0;
+            let entry = row[column] + (row[column] - old) / (power - 1.0);
+            let change = (entry - row[column]).abs().max((entry - old).abs());
+            if change <= error {
+                (best, error) = (Ok(entry), change);
+            }
+            row.push(entry);
+        }
+        above = row;
+        if best.as_ref().is_ok_and(|best| error <= ACCURATE * best.abs()) {
             break;
         }
-        step *= SHRINK;
-        value = at(step);
     }
-    value
+    best
 }
 
 impl Measure for Custom {
@@ -265,7 +216,7 @@ impl Measure for Custom {
             Ok((at(h)? - at(-h)?) / (2.0 * h))
         };
         let mean = (0..self.dimension)
-            .map(|i| extrapolated(|h| central(i, h), GRADIENT_STEP * self.bending_scale(tilt, i)?))
+            .map(|i| extrapolated(|h| central(i, h), self.bending_step(tilt, i)?))
             .collect::<Result<_>>()?;
         check::finite_result("a difference of the user's log-partition", mean)
     }
@@ -279,14 +230,13 @@ impl Measure for Custom {
             check::size("the user's tilted covariance (columns)", self.dimension, covariance.ncols())?;
             return check::symmetric("the user's tilted covariance", covariance.as_ref());
         }
-        let scales: Vec<f64> =
-            (0..self.dimension).map(|i| self.bending_scale(tilt, i)).collect::<Result<_>>()?;
+        let steps: Vec<f64> =
+            (0..self.dimension).map(|i| self.bending_step(tilt, i)).collect::<Result<_>>()?;
         let mut covariance = Mat::zeros(self.dimension, self.dimension);
         for i in 0..self.dimension {
             for j in 0..=i {
-                let difference =
-                    |h: f64| self.second_difference(tilt, (i, h * scales[i]), (j, h * scales[j]));
-                let entry = extrapolated(difference, HESSIAN_STEP)?;
+                let difference = |h: f64| self.second_difference(tilt, (i, h * steps[i]), (j, h * steps[j]));
+                let entry = extrapolated(difference, 1.0)?;
                 covariance[(i, j)] = entry;
                 covariance[(j, i)] = entry;
             }
