@@ -8,7 +8,7 @@
 //! (keys `dormand1980`, `hairer1993`).
 
 use super::integration::{
-    SAFETY, SMALLEST_FACTOR, Stepped, Stepper, drive, evaluate, first_step, resolution,
+    SAFETY, SMALLEST_FACTOR, Stepped, Stepper, drive, evaluate, first_slope, first_step, resolution,
 };
 use crate::ending::Ending;
 use crate::error::Result;
@@ -87,13 +87,7 @@ pub fn init(
     time: f64,
     value: &[f64],
 ) -> Result<State> {
-    settings.check()?;
-    check::not_empty("the value at the start", value.len())?;
-    check::finite_vector("start", value)?;
-    check::finite_vector("start time", &[time])?;
-    let mut slope = vec![0.0; value.len()];
-    system(time, value, &mut slope)?;
-    let slope = check::finite_result("the slope at the start", slope)?;
+    let slope = first_slope(settings, time, value, |slope| system(time, value, slope))?;
     let next_step = first_step(settings, system, time, value, &slope)?;
     Ok(State { time, value: value.to_vec(), slope, next_step, previous_error: 1e-4 })
 }

@@ -205,6 +205,22 @@ fn check_times(start: f64, save_times: &[f64]) -> Result<()> {
     }
 }
 
+/// The slope at the start, once settings and start are found to make sense.
+pub(super) fn first_slope(
+    settings: &Settings,
+    time: f64,
+    value: &[f64],
+    system: impl FnOnce(&mut [f64]) -> Result<()>,
+) -> Result<Vec<f64>> {
+    settings.check()?;
+    check::not_empty("the value at the start", value.len())?;
+    check::finite_vector("start", value)?;
+    check::finite_vector("start time", &[time])?;
+    let mut slope = vec![0.0; value.len()];
+    system(&mut slope)?;
+    check::finite_result("the slope at the start", slope)
+}
+
 /// Compares value, slope and change of slope, each in units of what is allowed (Hairer et al., II.4).
 pub(super) fn first_step(
     settings: &Settings,

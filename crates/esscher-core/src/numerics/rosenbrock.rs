@@ -11,7 +11,8 @@
 //! Method and step control: Hairer and Wanner 1996, sections IV.7 and IV.8 (key `hairer1996`).
 
 use super::integration::{
-    SAFETY, SMALLEST_FACTOR, Settings, Solution, State, Stepped, Stepper, drive, first_step, resolution,
+    SAFETY, SMALLEST_FACTOR, Settings, Solution, State, Stepped, Stepper, drive, first_slope, first_step,
+    resolution,
 };
 use crate::ending::Ending;
 use crate::error::{Error, Result};
@@ -156,13 +157,7 @@ fn init(
     time: f64,
     value: &[f64],
 ) -> Result<State> {
-    settings.check()?;
-    check::not_empty("the value at the start", value.len())?;
-    check::finite_vector("start", value)?;
-    check::finite_vector("start time", &[time])?;
-    let mut slope = vec![0.0; value.len()];
-    system(value, &mut slope)?;
-    let slope = check::finite_result("the slope at the start", slope)?;
+    let slope = first_slope(settings, time, value, |slope| system(value, slope))?;
     // Whatever goes wrong at the probe, it only says that the first step has to be short.
     let mut probe = |_time: f64, value: &[f64], slope: &mut [f64]| {
         system(value, slope).map_err(|_| Error::Overflow { what: "the first probe" })

@@ -144,8 +144,28 @@ impl Design {
     }
 }
 
+/// The builders of a task with fields `noise` and `prior_scale`.
+macro_rules! noise_and_prior {
+    () => {
+        /// Noise of this variance on the labels of the prompt and on the query's target.
+        pub fn with_noise(mut self, variance: f64) -> Result<Self> {
+            check::variance("the variance of the label noise", variance)?;
+            self.noise = Noise { prompt: variance, query: variance };
+            Ok(self)
+        }
+
+        /// Prior w ~ N(0, scale · I), or of the entries of w that are not zero.
+        pub fn with_prior(mut self, scale: f64) -> Result<Self> {
+            check::positive("the scale of the prior", scale)?;
+            self.prior_scale = scale;
+            Ok(self)
+        }
+    };
+}
+pub(super) use noise_and_prior;
+
 /// Variances of the label noise.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(super) struct Noise {
     pub(super) prompt: f64,
     pub(super) query: f64,

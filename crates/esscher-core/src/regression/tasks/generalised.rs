@@ -1,6 +1,6 @@
 //! Generalised linear targets: y = g(⟨w, x⟩) + noise with a named link g.
 
-use super::design::{Design, Noise};
+use super::design::{Design, Noise, noise_and_prior};
 use super::linear::draw_normal;
 use super::{PromptDraw, Task};
 use crate::error::Result;
@@ -86,22 +86,10 @@ impl GeneralisedTask {
     /// Laws of different dimension, or of dimension zero.
     pub fn with_queries(link: Link, covariates: Law, queries: Law) -> Result<Self> {
         let design = Design::new(covariates, queries)?;
-        Ok(GeneralisedTask { design, noise: Noise { prompt: 0.0, query: 0.0 }, prior_scale: 1.0, link })
+        Ok(GeneralisedTask { design, noise: Noise::default(), prior_scale: 1.0, link })
     }
 
-    /// Noise of this variance, added after the link, on labels and target.
-    pub fn with_noise(mut self, variance: f64) -> Result<Self> {
-        check::variance("the variance of the label noise", variance)?;
-        self.noise = Noise { prompt: variance, query: variance };
-        Ok(self)
-    }
-
-    /// Prior w ~ N(0, scale · I).
-    pub fn with_prior(mut self, scale: f64) -> Result<Self> {
-        check::positive("the scale of the prior", scale)?;
-        self.prior_scale = scale;
-        Ok(self)
-    }
+    noise_and_prior!();
 
     /// The link g.
     pub fn link(&self) -> Link {

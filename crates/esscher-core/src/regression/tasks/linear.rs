@@ -1,6 +1,6 @@
 //! Linear regression: w ~ N(0, k I), covariates of any law, y = ⟨w, x⟩ + noise.
 
-use super::design::{Design, Noise};
+use super::design::{Design, Noise, noise_and_prior};
 use super::{PromptDraw, Task};
 use crate::error::Result;
 use crate::measure::Law;
@@ -43,7 +43,7 @@ impl LinearTask {
     /// Laws of different dimension, or of dimension zero.
     pub fn with_queries(covariates: Law, queries: Law) -> Result<Self> {
         let design = Design::new(covariates, queries)?.recognise_gaussian();
-        Ok(LinearTask { design, noise: Noise { prompt: 0.0, query: 0.0 }, prior_scale: 1.0 })
+        Ok(LinearTask { design, noise: Noise::default(), prior_scale: 1.0 })
     }
 
     /// The Gaussian task of the theory; drawn faster than through a law.
@@ -58,24 +58,12 @@ impl LinearTask {
         })
     }
 
-    /// Label noise of this variance, in the prompt and on the query's target.
-    pub fn with_noise(mut self, variance: f64) -> Result<Self> {
-        check::variance("the variance of the label noise", variance)?;
-        self.noise = Noise { prompt: variance, query: variance };
-        Ok(self)
-    }
+    noise_and_prior!();
 
     /// Noise of this variance on the query's target only.
     pub fn with_query_noise(mut self, variance: f64) -> Result<Self> {
         check::variance("the variance of the query's noise", variance)?;
         self.noise.query = variance;
-        Ok(self)
-    }
-
-    /// Prior w ~ N(0, scale · I).
-    pub fn with_prior(mut self, scale: f64) -> Result<Self> {
-        check::positive("the scale of the prior", scale)?;
-        self.prior_scale = scale;
         Ok(self)
     }
 }

@@ -1,6 +1,6 @@
 //! Sparse linear regression: w has s non-zero entries in places drawn for each prompt.
 
-use super::design::{Design, Noise};
+use super::design::{Design, Noise, noise_and_prior};
 use super::{PromptDraw, Task};
 use crate::error::{Error, Result};
 use crate::measure::Law;
@@ -50,22 +50,10 @@ impl SparseTask {
                 expected: "from 1 to the dimension",
             });
         }
-        Ok(SparseTask { design, noise: Noise { prompt: 0.0, query: 0.0 }, prior_scale: 1.0, non_zero })
+        Ok(SparseTask { design, noise: Noise::default(), prior_scale: 1.0, non_zero })
     }
 
-    /// Label noise of this variance, in the prompt and on the query's target.
-    pub fn with_noise(mut self, variance: f64) -> Result<Self> {
-        check::variance("the variance of the label noise", variance)?;
-        self.noise = Noise { prompt: variance, query: variance };
-        Ok(self)
-    }
-
-    /// Variance k of the non-zero entries.
-    pub fn with_prior(mut self, scale: f64) -> Result<Self> {
-        check::positive("the scale of the prior", scale)?;
-        self.prior_scale = scale;
-        Ok(self)
-    }
+    noise_and_prior!();
 
     /// The number s of weights that are not zero.
     pub fn non_zero(&self) -> usize {
