@@ -5,6 +5,7 @@ use crate::head::Order;
 use crate::model::{LayerAttention, Model};
 use crate::needle::Haystack;
 use esscher_core::Monitor;
+use esscher_core::numerics::linalg::dot;
 
 /// The mean of −log p(token | tokens before) over all tokens after the first; its exponential is the perplexity. Nothing if the
 /// monitor asked to stop.
@@ -117,6 +118,5 @@ pub fn embedding(
 
 /// 1 − the cosine of two embeddings.
 pub fn cosine_distance(one: &[f64], other: &[f64]) -> f64 {
-    let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
     1.0 - dot(one, other) / (dot(one, one) * dot(other, other)).sqrt().max(f64::MIN_POSITIVE)
 }

@@ -2,7 +2,7 @@
 
 use crate::Error;
 use crate::head::Head;
-use crate::replacement::dot;
+use esscher_core::numerics::linalg::dot_in_lanes;
 use faer::linalg::matmul::matmul;
 use faer::{Accum, MatMut, MatRef, Par};
 
@@ -36,9 +36,9 @@ impl Tilts {
             .chunks_exact(d)
             .filter(|_| fits)
             .zip(key)
-            .map(|(row, entry)| f64::from(*entry) * f64::from(dot(row, key)))
+            .map(|(row, entry)| f64::from(*entry) * f64::from(dot_in_lanes(row, key)))
             .sum();
-        f64::from(dot(&self.mean, key)) + variance / 2.0
+        f64::from(dot_in_lanes(&self.mean, key)) + variance / 2.0
     }
 }
 
@@ -104,7 +104,7 @@ impl ReaderSums {
         let d = self.dimension.max(1);
         self.heads.iter_mut().zip(heads).for_each(|(sums, head)| sums.add(head.tilts, d));
         if let Some(head) = heads.first() {
-            let norms = head.values.chunks_exact(d).map(|value| dot(value, value).sqrt());
+            let norms = head.values.chunks_exact(d).map(|value| dot_in_lanes(value, value).sqrt());
             self.value_norms.extend(norms);
         }
     }

@@ -2,8 +2,9 @@
 
 use super::geometry::Geometry;
 use super::moments::{Moments, score};
-use super::{Tokens, dot, rows_times_rows};
+use super::{Tokens, rows_times_rows};
 use esscher_core::numerics::Stream;
+use esscher_core::numerics::linalg::dot_in_lanes;
 
 /// Rounds of assignment after the start.
 const ROUNDS: usize = 4;
@@ -65,7 +66,8 @@ pub(crate) fn nearest(centres: &[f32], place: &[f32]) -> (usize, f32) {
 /// The nearest centre of every place, by |c|²/2 − c·x.
 fn all_nearest(centres: &[f32], places: &[f32], dimension: usize) -> Vec<usize> {
     let count = centres.len() / dimension;
-    let halves: Vec<f32> = centres.chunks_exact(dimension).map(|centre| dot(centre, centre) / 2.0).collect();
+    let halves: Vec<f32> =
+        centres.chunks_exact(dimension).map(|centre| dot_in_lanes(centre, centre) / 2.0).collect();
     let mut products = vec![0.0; places.len() / dimension * count];
     rows_times_rows(&mut products, places, centres, dimension);
     products

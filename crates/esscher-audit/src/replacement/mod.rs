@@ -11,7 +11,7 @@ mod tokens;
 pub use state::exact_bytes;
 pub use streaming::StreamingCache;
 
-pub(crate) use tokens::{Tokens, add_rows_times, dot, rows_times_rows};
+pub(crate) use tokens::{Tokens, add_rows_times, rows_times_rows};
 
 use crate::Error;
 use std::fmt;

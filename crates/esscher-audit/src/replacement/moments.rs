@@ -10,7 +10,8 @@
 //! clamped into the box of the values. The true log-mass is below the cap and the true output in the box, so that the guard
 //! brings neither farther from the truth (with fewer directions: the log-mass at the tilt as seen in them).
 
-use super::tokens::{Tokens, add_rows_times, add_transposed_times, dot};
+use super::tokens::{Tokens, add_rows_times, add_transposed_times};
+use esscher_core::numerics::linalg::dot_in_lanes;
 
 /// Tilted moments; without directions only the means are kept.
 #[derive(Debug, Clone)]
@@ -46,7 +47,7 @@ impl Directions<'_> {
         match self {
             Directions::All => target.extend_from_slice(vector),
             Directions::Rows(rows) => {
-                target.extend(rows.chunks_exact(vector.len()).map(|row| dot(row, vector)))
+                target.extend(rows.chunks_exact(vector.len()).map(|row| dot_in_lanes(row, vector)))
             }
         }
     }
@@ -190,10 +191,11 @@ impl Moments {
         let below: Vec<f32> = self.lowest_key.iter().zip(&mean).map(|(low, mean)| low - mean).collect();
         let above: Vec<f32> = self.highest_key.iter().zip(&mean).map(|(high, mean)| high - mean).collect();
         for (row, e) in offsets.chunks_exact(d).enumerate() {
-            let mut z = z0 + f64::from(dot(e, &self.mean_key));
+            let mut z = z0 + f64::from(dot_in_lanes(e, &self.mean_key));
             if rank > 0 {
                 let own = &coordinates[row * rank..(row + 1) * rank];
-                let variance = f64::from(dot(own, &transformed[row * rank..(row + 1) * rank])).max(0.0);
+                let variance =
+                    f64::from(dot_in_lanes(own, &transformed[row * rank..(row + 1) * rank])).max(0.0);
                 let box_sides = below.iter().zip(&above);
                 let bound: f64 =
                     own.iter().zip(box_sides).map(|(e, (l, h))| f64::from((e * l).max(e * h))).sum();

@@ -13,6 +13,7 @@ use crate::Error;
 use crate::head::{Head, Order};
 use crate::readers::Readers;
 use esscher_core::numerics::exponentials_f32;
+use esscher_core::numerics::linalg::dot_in_lanes;
 
 /// The context of one key-value head, shared by the query heads that read it.
 ///
@@ -217,7 +218,7 @@ impl StreamingCache {
         let mut fallen = Tokens::default();
         for (position, key, value) in leaving.iter(d) {
             let light = self.light_kept < self.replacement.atoms.most_light
-                && super::dot(value, value).sqrt() < self.geometry.light;
+                && dot_in_lanes(value, value).sqrt() < self.geometry.light;
             if position < self.replacement.atoms.first {
                 self.atoms.push(position, key, value);
             } else if light {
@@ -295,7 +296,7 @@ impl StreamingCache {
         for ((position, key, value), place) in tokens.iter(d).zip(places.chunks_exact(d)) {
             let (mut owner, distance) = nearest(&self.centres, place);
             // Equal keys differ by rounding, once one of them has become the mean of a cluster.
-            let known = distance <= 1e-10 * super::dot(place, place);
+            let known = distance <= 1e-10 * dot_in_lanes(place, place);
             if self.middle.len() < count && !known {
                 owner = self.middle.len();
                 self.centres.extend_from_slice(place);

@@ -44,19 +44,6 @@ impl Tokens {
     }
 }
 
-/// x·y, in eight running sums that the compiler keeps in registers.
-pub(crate) fn dot(x: &[f32], y: &[f32]) -> f32 {
-    let (left, left_rest) = x.as_chunks::<8>();
-    let (right, right_rest) = y.as_chunks::<8>();
-    let mut sums = [0f32; 8];
-    for (a, b) in left.iter().zip(right) {
-        for lane in 0..8 {
-            sums[lane] += a[lane] * b[lane];
-        }
-    }
-    sums.iter().sum::<f32>() + left_rest.iter().zip(right_rest).map(|(a, b)| a * b).sum::<f32>()
-}
-
 /// target (n × m) = x yᵀ of n rows and m rows of `width` numbers.
 pub(crate) fn rows_times_rows(target: &mut [f32], x: &[f32], y: &[f32], width: usize) {
     let (n, m) = (x.len() / width.max(1), y.len() / width.max(1));

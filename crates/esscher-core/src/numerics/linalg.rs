@@ -6,10 +6,33 @@
 use crate::error::{Error, Result};
 use crate::numerics::check;
 use faer::{Mat, MatRef, Side};
+use std::iter::Sum;
+use std::ops::{Add, AddAssign, Mul};
 
-/// ⟨a, b⟩.
+/// ⟨a, b⟩, added in order.
 pub fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(x, y)| x * y).sum()
+}
+
+/// ⟨a, b⟩ of f32 or f64 in eight running sums, which the compiler keeps in vector registers: faster than [`dot`] on long
+/// vectors, and of other rounding.
+#[inline]
+pub fn dot_in_lanes<T>(a: &[T], b: &[T]) -> T
+where
+    T: Copy + Default + Mul<Output = T> + AddAssign + Add<Output = T> + Sum,
+{
+    const LANES: usize = 8;
+    let length = a.len().min(b.len());
+    let (a, a_rest) = a[..length].as_chunks::<LANES>();
+    let (b, b_rest) = b[..length].as_chunks::<LANES>();
+    let mut sums = [T::default(); LANES];
+    for (a, b) in a.iter().zip(b) {
+        for lane in 0..LANES {
+            sums[lane] += a[lane] * b[lane];
+        }
+    }
+    let rest: T = a_rest.iter().zip(b_rest).map(|(&x, &y)| x * y).sum();
+    sums.into_iter().sum::<T>() + rest
 }
 
 /// |a|².

@@ -96,7 +96,7 @@ impl HighDimensional {
 
 /// M_κ(x) = 2/(u + S), u = x + 1 − 1/κ, S = √(u² + 4x/κ), from the law of Marchenko and Pastur.
 struct Resolvent {
-    /// M.
+    /// M itself.
     value: f64,
     /// x M.
     scaled: f64,

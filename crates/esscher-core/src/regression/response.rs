@@ -45,7 +45,7 @@ pub struct ResponseAt {
     pub first_deficit: f64,
     /// 1 − C₂.
     pub second_deficit: f64,
-    /// D.
+    /// The third function, D.
     pub spread: f64,
     /// dC₁/dσ.
     pub first_slope: f64,

@@ -34,7 +34,7 @@ pub struct OppositePair {
     pub first_deficit: f64,
     /// 1 − C₂.
     pub second_deficit: f64,
-    /// D.
+    /// D, the third of the three.
     pub spread: f64,
     /// dC₁/dσ.
     pub first_slope: f64,

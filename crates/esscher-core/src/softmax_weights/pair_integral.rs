@@ -6,6 +6,7 @@
 
 use super::prompt_integral::highest_normal;
 use super::sites::LATTICE;
+use crate::numerics::linalg::dot_in_lanes;
 use crate::numerics::normal;
 use crate::prompt_length::PromptLength;
 
@@ -225,11 +226,12 @@ impl Line<'_> {
         let nodes = (from + reach) as usize..(to + reach + 1) as usize;
         let start = (index + from + self.live) as usize;
         let live_mass = &mass[nodes.clone()];
-        let sum = |column: &[f64]| dot(live_mass, &column[start..]);
+        let sum = |column: &[f64]| dot_in_lanes(live_mass, &column[start..]);
         // The mirror image: z → −z turns uᵃk into vᵃk, and the masses are symmetric.
         let mirrored_nodes = mass.len() - nodes.end..mass.len() - nodes.start;
         let mirrored_start = (-index - to + self.live) as usize;
-        let mirrored = |column: &[f64]| dot(&mass[mirrored_nodes.clone()], &column[mirrored_start..]);
+        let mirrored =
+            |column: &[f64]| dot_in_lanes(&mass[mirrored_nodes.clone()], &column[mirrored_start..]);
         // Masses beyond the last live node by symmetry: as a difference from one they would lose their digits.
         let dead = mass_before[nodes.start] + mass_before[mass.len() - nodes.end];
         PairSums {
@@ -263,20 +265,4 @@ impl Line<'_> {
         }
         sums
     }
-}
-
-/// Nodes summed side by side, so that the compiler can use vector registers.
-const LANES: usize = 8;
-
-/// Σ aᵢbᵢ over the entries that both have.
-fn dot(a: &[f64], b: &[f64]) -> f64 {
-    let mut lanes = [0.0; LANES];
-    let (mut left, mut right) = (a.chunks_exact(LANES), b[..a.len().min(b.len())].chunks_exact(LANES));
-    for (x, y) in left.by_ref().zip(right.by_ref()) {
-        for lane in 0..LANES {
-            lanes[lane] += x[lane] * y[lane];
-        }
-    }
-    let rest: f64 = left.remainder().iter().zip(right.remainder()).map(|(x, y)| x * y).sum();
-    lanes.iter().sum::<f64>() + rest
 }

@@ -2,7 +2,7 @@
 
 use crate::number::{Number, Real};
 
-/// The product of two vectors.
+/// The product of two vectors of any number, traced ones too; of its own because it begins with the rest.
 pub(crate) fn dot<T: Number>(left: &[T], right: &[T]) -> T {
     // Eight sums at once, which the compiler keeps in vector registers.
     let mut sums = [T::zero(); 8];

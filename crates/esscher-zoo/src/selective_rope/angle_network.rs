@@ -12,7 +12,7 @@ const SMALLEST_SQUARE: f64 = 1e-12;
 /// What follows the convolution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Activation {
-    /// Nothing.
+    /// The sum of the convolution as it is.
     None,
     /// z σ(z), which gave the largest gain in the authors' ablation.
     Silu,
@@ -77,6 +77,7 @@ pub fn angles<N: Number>(network: &AngleNetwork<'_, N>, tokens: &[N]) -> Vec<N> 
     angles
 }
 
+/// In order: the numbers of this network were fixed by adding so, and its vectors are short.
 fn dot<N: Number>(left: &[N], right: &[N]) -> N {
     left.iter().zip(right).fold(N::zero(), |sum, (&x, &y)| sum + x * y)
 }

@@ -1,7 +1,7 @@
 //! Rows, or the heads of rows, brought to size one: y = w ⊙ (x − m) / √(mean (x − m)² + ε), with m = 0 or the mean.
 
-use super::slices::dot;
 use super::tape::{Tape, Tensor};
+use esscher_core::numerics::linalg::dot_in_lanes;
 use rayon::prelude::*;
 
 /// What is subtracted before dividing by the size.
@@ -27,7 +27,7 @@ fn centre_and_factor(normalisation: Normalisation, x: &[f32]) -> (f32, f32) {
         Normalisation::Layer => x.iter().sum::<f32>() / count,
     };
     let square = match normalisation {
-        Normalisation::RootMeanSquare => dot(x, x) / count,
+        Normalisation::RootMeanSquare => dot_in_lanes(x, x) / count,
         Normalisation::Layer => x.iter().map(|x| (x - mean) * (x - mean)).sum::<f32>() / count,
     };
     (mean, 1.0 / (square + SMALLEST).sqrt())
@@ -112,7 +112,7 @@ fn pull_back(
                 for ((sum, slope), standard) in weight_slopes[range].iter_mut().zip(slopes).zip(&standard) {
                     *sum += slope * standard;
                 }
-                let along = dot(&weighted, &standard) / part as f32;
+                let along = dot_in_lanes(&weighted, &standard) / part as f32;
                 let shift = match normalisation {
                     Normalisation::RootMeanSquare => 0.0,
                     Normalisation::Layer => weighted.iter().sum::<f32>() / part as f32,

@@ -1,6 +1,7 @@
 //! AdamW with a warm-up, a cosine and a bound on the gradient's norm (key `loshchilov2019`).
 
 use super::model::Weight;
+use esscher_core::numerics::linalg::dot_in_lanes;
 
 /// How long and how fast to train.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -74,11 +75,8 @@ impl AdamW {
             self.squares = self.means.clone();
         }
         self.steps += 1;
-        let norm = gradients
-            .iter()
-            .map(|gradient| f64::from(super::slices::dot(gradient, gradient)))
-            .sum::<f64>()
-            .sqrt();
+        let norm =
+            gradients.iter().map(|gradient| f64::from(dot_in_lanes(gradient, gradient))).sum::<f64>().sqrt();
         let shortened = (schedule.clip / norm).min(1.0) as f32;
         let rate = schedule.learning_rate_at(step);
         let (first, second) = schedule.averages;

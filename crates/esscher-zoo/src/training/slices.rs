@@ -102,20 +102,6 @@ pub(super) fn ln_1p(e: f32) -> f32 {
     2.0 * s * series.iter().fold(0.0, |sum, term| sum * square + term)
 }
 
-/// Σ x y, in eight sums that the machine adds at once.
-pub(super) fn dot(left: &[f32], right: &[f32]) -> f32 {
-    let mut sums = [0.0f32; 8];
-    let (left, left_rest) = left.as_chunks::<8>();
-    let (right, right_rest) = right.as_chunks::<8>();
-    for (left, right) in left.iter().zip(right) {
-        for ((sum, x), y) in sums.iter_mut().zip(left).zip(right) {
-            *sum += x * y;
-        }
-    }
-    let rest: f32 = left_rest.iter().zip(right_rest).map(|(x, y)| x * y).sum();
-    sums.iter().sum::<f32>() + rest
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

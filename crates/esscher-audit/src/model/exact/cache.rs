@@ -229,6 +229,7 @@ impl VectorLoops for CachedScores<'_> {
     }
 }
 
+/// Of its own because it rounds as the instruction set does, and adds its lanes pairwise.
 #[inline(always)]
 fn dot<M: MultiplyAdd>(a: &[f32], b: &[f32]) -> f32 {
     let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());

@@ -95,7 +95,7 @@ fn fill_scores<A: Arithmetic, const REST: usize>(tokens: &[f64], tilt: &[f64], s
     }
 }
 
-/// ⟨a, b⟩ of vectors whose length is a multiple of the lanes.
+/// ⟨a, b⟩ of vectors whose length is a multiple of the lanes; of its own because it is fused on registers of the set.
 #[inline(always)]
 fn dot<A: Arithmetic>(a: &[f64], b: &[f64]) -> f64 {
     let width = A::Register::<f64>::WIDTH;
