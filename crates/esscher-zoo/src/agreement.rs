@@ -27,7 +27,7 @@ pub enum Gates {
 }
 
 impl Gates {
-    /// All four.
+    /// Every way to draw gates.
     pub const ALL: [Gates; 4] = [Gates::Moderate, Gates::Tiny, Gates::Huge, Gates::Mixed];
 }
 

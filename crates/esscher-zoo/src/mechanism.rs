@@ -49,7 +49,7 @@ pub enum Initial {
     Constant(f64),
     /// Independent normals of this standard deviation.
     Normal(f64),
-    /// These numbers.
+    /// One number after the other, as listed.
     Values(Vec<f64>),
 }
 
@@ -69,6 +69,11 @@ pub struct Parameter {
 }
 
 impl Parameter {
+    /// A parameter that every head has for itself and that training changes.
+    pub fn trained(name: &'static str, size: usize, initial: Initial) -> Self {
+        Parameter { name, size, shared: false, initial, trained: true }
+    }
+
     /// The numbers it starts with, for one head or for all.
     pub fn start(&self, stream: &mut Stream) -> Vec<f64> {
         match &self.initial {
@@ -91,6 +96,20 @@ pub struct Signature {
 }
 
 impl Signature {
+    /// Queries and keys of one width and values of another, which is also that of outputs; no parameters.
+    pub fn attention(key_width: usize, value_width: usize) -> Self {
+        Signature { tokens: Vec::new(), parameters: Vec::new(), output: value_width }
+            .with_port("query", key_width, Meaning::Content)
+            .with_port("key", key_width, Meaning::Content)
+            .with_port("value", value_width, Meaning::Content)
+    }
+
+    /// The same with one more port.
+    pub fn with_port(mut self, name: &'static str, width: usize, meaning: Meaning) -> Self {
+        self.tokens.push(Port { name, width, meaning });
+        self
+    }
+
     /// The place of the token port of this name.
     pub fn port(&self, name: &str) -> Option<usize> {
         self.tokens.iter().position(|port| port.name == name)
@@ -191,7 +210,7 @@ pub struct State<N> {
 pub struct StateView<'a, N> {
     /// How many tokens were absorbed.
     pub seen: usize,
-    /// Everything else.
+    /// Everything else, in a layout of the mechanism's own.
     pub numbers: &'a [N],
 }
 

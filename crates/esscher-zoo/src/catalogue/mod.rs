@@ -51,9 +51,9 @@ pub struct StateSize {
 /// How the work of a whole sequence grows with its length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cost {
-    /// In proportion.
+    /// In proportion to the length.
     Linear,
-    /// With its square.
+    /// With the square of the length.
     Quadratic,
 }
 
@@ -110,7 +110,7 @@ pub struct Entry {
 pub struct Hybrid {
     /// As specifications and the command line name it.
     pub name: &'static str,
-    /// One sentence.
+    /// What the stack is, in one sentence.
     pub summary: &'static str,
     /// Year of the paper.
     pub year: u16,

@@ -13,7 +13,7 @@ mod recurrent;
 mod reference;
 
 use crate::dynamical_system::DynamicalSystem;
-use crate::mechanism::{Meaning, Mechanism, Port, Signature};
+use crate::mechanism::{Meaning, Mechanism, Signature};
 
 /// Linear attention that corrects what it recalls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,16 +35,7 @@ const BETA: usize = 3;
 
 impl Mechanism for DeltaRule {
     fn signature(&self) -> Signature {
-        Signature {
-            tokens: vec![
-                Port { name: "query", width: self.key_width, meaning: Meaning::Content },
-                Port { name: "key", width: self.key_width, meaning: Meaning::Content },
-                Port { name: "value", width: self.value_width, meaning: Meaning::Content },
-                Port { name: "beta", width: 1, meaning: Meaning::Fraction },
-            ],
-            parameters: Vec::new(),
-            output: self.value_width,
-        }
+        Signature::attention(self.key_width, self.value_width).with_port("beta", 1, Meaning::Fraction)
     }
 
     fn dynamical_system(&self) -> Option<&dyn DynamicalSystem> {

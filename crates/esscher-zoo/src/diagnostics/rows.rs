@@ -26,7 +26,7 @@ impl Rows {
         self.weights.len() / self.tokens.max(1)
     }
 
-    /// One row.
+    /// The weights that one token gives to all.
     pub fn row(&self, index: usize) -> &[f64] {
         &self.weights[index * self.tokens..(index + 1) * self.tokens]
     }

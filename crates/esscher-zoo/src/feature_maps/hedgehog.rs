@@ -1,6 +1,6 @@
 //! φ(x) = softmax([2u, −2u]) with u = Wx + b, which starts at u = x (key `zhang2024hedgehog`).
 
-use super::FeatureMap;
+use super::{FeatureMap, Mapped};
 use crate::kernels::affine;
 use crate::mechanism::{Initial, Parameter};
 use crate::number::{Number, Real};
@@ -25,20 +25,8 @@ impl FeatureMap for Hedgehog {
         let mut identity = vec![0.0; self.width * self.width];
         identity.iter_mut().step_by(self.width + 1).for_each(|entry| *entry = 1.0);
         vec![
-            Parameter {
-                name: "map_weight",
-                size: identity.len(),
-                shared: false,
-                initial: Initial::Values(identity),
-                trained: true,
-            },
-            Parameter {
-                name: "map_bias",
-                size: self.width,
-                shared: false,
-                initial: Initial::Constant(0.0),
-                trained: true,
-            },
+            Parameter::trained("map_weight", identity.len(), Initial::Values(identity)),
+            Parameter::trained("map_bias", self.width, Initial::Constant(0.0)),
         ]
     }
 
@@ -62,13 +50,11 @@ impl FeatureMap for Hedgehog {
 
     fn backward<T: Real>(
         &self,
-        input: &[T],
-        parameters: &[&[T]],
-        features: &[T],
-        feature_slopes: &[T],
+        mapped: &Mapped<'_, T>,
         input_slopes: &mut [T],
         parameter_slopes: &mut [Vec<T>],
     ) {
+        let &Mapped { input, parameters, features, feature_slopes } = mapped;
         let mean = features.iter().zip(feature_slopes).fold(T::zero(), |sum, (&f, &slope)| sum + f * slope);
         let slope = |index: usize| features[index] * (feature_slopes[index] - mean);
         let slopes: Vec<T> =

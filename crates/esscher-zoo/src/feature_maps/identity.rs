@@ -1,6 +1,6 @@
 //! φ(x) = d^{−1/4} x, so that φ(q)·φ(k) = q·k/√d, the score of softmax itself.
 
-use super::{FeatureMap, root_scale};
+use super::{FeatureMap, Mapped, root_scale};
 use crate::number::{Number, Real};
 
 /// No map but the scale of softmax's score, which is our choice; with [`Normaliser::Count`](crate::linear_attention::Normaliser)
@@ -16,10 +16,6 @@ impl FeatureMap for Identity {
         self.width
     }
 
-    fn feature_width(&self) -> usize {
-        self.width
-    }
-
     fn apply<N: Number>(&self, input: &[N], _parameters: &[&[N]], features: &mut [N]) {
         let scale = N::constant(root_scale(self.width));
         for (feature, &x) in features.iter_mut().zip(input) {
@@ -29,13 +25,11 @@ impl FeatureMap for Identity {
 
     fn backward<T: Real>(
         &self,
-        _input: &[T],
-        _parameters: &[&[T]],
-        _features: &[T],
-        feature_slopes: &[T],
+        mapped: &Mapped<'_, T>,
         input_slopes: &mut [T],
         _parameter_slopes: &mut [Vec<T>],
     ) {
+        let &Mapped { feature_slopes, .. } = mapped;
         let scale = T::constant(root_scale(self.width));
         for (to, &slope) in input_slopes.iter_mut().zip(feature_slopes) {
             *to += scale * slope;

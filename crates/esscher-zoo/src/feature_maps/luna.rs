@@ -1,6 +1,6 @@
 //! φ(x) = [ψ_ℓ(u_i)]_{i ≤ m, ℓ ≤ L} / √m with u = Wx + b and ψ = ReLU ∘ affine ∘ ReLU ∘ affine of one number (key `shahbazi2025`).
 
-use super::FeatureMap;
+use super::{FeatureMap, Mapped};
 use crate::kernels::affine;
 use crate::mechanism::{Initial, Parameter};
 use crate::number::{Number, Real};
@@ -87,13 +87,11 @@ impl FeatureMap for LunaMap {
 
     fn backward<T: Real>(
         &self,
-        input: &[T],
-        parameters: &[&[T]],
-        features: &[T],
-        feature_slopes: &[T],
+        mapped: &Mapped<'_, T>,
         input_slopes: &mut [T],
         parameter_slopes: &mut [Vec<T>],
     ) {
+        let &Mapped { input, parameters, features, feature_slopes } = mapped;
         let [
             weight_slopes,
             bias_slopes,

@@ -25,13 +25,28 @@ use crate::mechanism::Parameter;
 use crate::number::{Number, Real};
 use std::fmt::Debug;
 
+/// What a map made of one vector, as its backward pass sees it.
+#[derive(Debug, Clone, Copy)]
+pub struct Mapped<'a, T> {
+    /// The vector x.
+    pub input: &'a [T],
+    /// What the map read besides it.
+    pub parameters: &'a [&'a [T]],
+    /// φ(x).
+    pub features: &'a [T],
+    /// Derivatives of the loss in φ(x).
+    pub feature_slopes: &'a [T],
+}
+
 /// A map from vectors of one width to features, with its derivative.
 pub trait FeatureMap: Debug + Clone + Send + Sync + 'static {
     /// Width of queries and keys.
     fn input_width(&self) -> usize;
 
-    /// How many features.
-    fn feature_width(&self) -> usize;
+    /// How many features; as many as entries unless stated.
+    fn feature_width(&self) -> usize {
+        self.input_width()
+    }
 
     /// What the map reads besides the vector.
     fn parameters(&self) -> Vec<Parameter> {
@@ -41,13 +56,10 @@ pub trait FeatureMap: Debug + Clone + Send + Sync + 'static {
     /// Writes φ(x).
     fn apply<N: Number>(&self, input: &[N], parameters: &[&[N]], features: &mut [N]);
 
-    /// Adds the derivatives in x and in the parameters, given those in φ(x); `features` is φ(x).
+    /// Adds the derivatives in x and in the parameters, given those in φ(x).
     fn backward<T: Real>(
         &self,
-        input: &[T],
-        parameters: &[&[T]],
-        features: &[T],
-        feature_slopes: &[T],
+        mapped: &Mapped<'_, T>,
         input_slopes: &mut [T],
         parameter_slopes: &mut [Vec<T>],
     );
@@ -79,7 +91,8 @@ pub trait FeatureMap: Debug + Clone + Send + Sync + 'static {
             .zip(feature_slopes.chunks_exact(count))
             .zip(row_slopes.chunks_exact_mut(width))
         {
-            self.backward(input, parameters, features, feature_slopes, input_slopes, parameter_slopes);
+            let mapped = Mapped { input, parameters, features, feature_slopes };
+            self.backward(&mapped, input_slopes, parameter_slopes);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! φ(x)_i = exp(ω_i·y − |y|²/2)/√m with y = d^{−1/4} x and ω_i ~ N(0, I): E φ(q)·φ(k) = exp(q·k/√d) (key `choromanski2020`).
 
-use super::{FeatureMap, root_scale};
+use super::{FeatureMap, Mapped, root_scale};
 use crate::kernels::affine;
 use crate::mechanism::{Initial, Parameter};
 use crate::number::{Number, Real};
@@ -57,13 +57,11 @@ impl FeatureMap for Performer {
 
     fn backward<T: Real>(
         &self,
-        input: &[T],
-        parameters: &[&[T]],
-        features: &[T],
-        feature_slopes: &[T],
+        mapped: &Mapped<'_, T>,
         input_slopes: &mut [T],
         parameter_slopes: &mut [Vec<T>],
     ) {
+        let &Mapped { input, parameters, features, feature_slopes } = mapped;
         let scale = T::constant(root_scale(self.width));
         let product_slopes: Vec<T> =
             features.iter().zip(feature_slopes).map(|(&feature, &slope)| feature * slope * scale).collect();

@@ -1,6 +1,6 @@
 //! φ(x) = max(x, 0) entry by entry.
 
-use super::FeatureMap;
+use super::{FeatureMap, Mapped};
 use crate::number::{Number, Real};
 
 /// ReLU; it has no scale, which a normaliser would cancel.
@@ -15,10 +15,6 @@ impl FeatureMap for Relu {
         self.width
     }
 
-    fn feature_width(&self) -> usize {
-        self.width
-    }
-
     fn apply<N: Number>(&self, input: &[N], _parameters: &[&[N]], features: &mut [N]) {
         for (feature, &x) in features.iter_mut().zip(input) {
             *feature = x.relu();
@@ -27,13 +23,11 @@ impl FeatureMap for Relu {
 
     fn backward<T: Real>(
         &self,
-        _input: &[T],
-        _parameters: &[&[T]],
-        features: &[T],
-        feature_slopes: &[T],
+        mapped: &Mapped<'_, T>,
         input_slopes: &mut [T],
         _parameter_slopes: &mut [Vec<T>],
     ) {
+        let &Mapped { features, feature_slopes, .. } = mapped;
         for ((to, &feature), &slope) in input_slopes.iter_mut().zip(features).zip(feature_slopes) {
             *to += if feature > T::zero() { slope } else { T::zero() };
         }

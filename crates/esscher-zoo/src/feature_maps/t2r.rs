@@ -1,6 +1,6 @@
 //! φ(x) = ReLU(Wx + b) with trained W and b (key `kasai2021`).
 
-use super::FeatureMap;
+use super::{FeatureMap, Mapped};
 use crate::kernels::affine;
 use crate::mechanism::{Initial, Parameter};
 use crate::number::{Number, Real};
@@ -25,20 +25,12 @@ impl FeatureMap for T2r {
 
     fn parameters(&self) -> Vec<Parameter> {
         vec![
-            Parameter {
-                name: "map_weight",
-                size: self.features * self.width,
-                shared: false,
-                initial: Initial::Normal(1.0 / (self.width as f64).sqrt()),
-                trained: true,
-            },
-            Parameter {
-                name: "map_bias",
-                size: self.features,
-                shared: false,
-                initial: Initial::Constant(0.0),
-                trained: true,
-            },
+            Parameter::trained(
+                "map_weight",
+                self.features * self.width,
+                Initial::Normal(1.0 / (self.width as f64).sqrt()),
+            ),
+            Parameter::trained("map_bias", self.features, Initial::Constant(0.0)),
         ]
     }
 
@@ -49,13 +41,11 @@ impl FeatureMap for T2r {
 
     fn backward<T: Real>(
         &self,
-        input: &[T],
-        parameters: &[&[T]],
-        features: &[T],
-        feature_slopes: &[T],
+        mapped: &Mapped<'_, T>,
         input_slopes: &mut [T],
         parameter_slopes: &mut [Vec<T>],
     ) {
+        let &Mapped { input, parameters, features, feature_slopes } = mapped;
         let slopes: Vec<T> = features
             .iter()
             .zip(feature_slopes)

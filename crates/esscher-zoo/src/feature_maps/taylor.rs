@@ -1,6 +1,6 @@
 //! φ(x)_α = (d^{−1/4} x)^α / √α! for |α| ≤ p, so that φ(q)·φ(k) = Σ_{r≤p} (q·k/√d)^r / r!.
 
-use super::{FeatureMap, root_scale};
+use super::{FeatureMap, Mapped, root_scale};
 use crate::number::{Number, Real};
 use std::fmt;
 
@@ -78,13 +78,11 @@ impl FeatureMap for Taylor {
 
     fn backward<T: Real>(
         &self,
-        input: &[T],
-        _parameters: &[&[T]],
-        features: &[T],
-        feature_slopes: &[T],
+        mapped: &Mapped<'_, T>,
         input_slopes: &mut [T],
         _parameter_slopes: &mut [Vec<T>],
     ) {
+        let &Mapped { input, features, feature_slopes, .. } = mapped;
         let scale = root_scale(self.width);
         let mut slopes = feature_slopes.to_vec();
         for (index, monomial) in self.monomials.iter().enumerate().rev() {

@@ -8,7 +8,7 @@ mod recurrent;
 mod reference;
 
 use crate::dynamical_system::DynamicalSystem;
-use crate::mechanism::{Meaning, Mechanism, Port, Signature};
+use crate::mechanism::{Meaning, Mechanism, Signature};
 
 /// Gated linear attention with one decay per key channel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,16 +34,11 @@ impl GatedLinearAttention {
 
 impl Mechanism for GatedLinearAttention {
     fn signature(&self) -> Signature {
-        Signature {
-            tokens: vec![
-                Port { name: "query", width: self.key_width, meaning: Meaning::Content },
-                Port { name: "key", width: self.key_width, meaning: Meaning::Content },
-                Port { name: "value", width: self.value_width, meaning: Meaning::Content },
-                Port { name: "log_decay", width: self.key_width, meaning: Meaning::LogDecay },
-            ],
-            parameters: Vec::new(),
-            output: self.value_width,
-        }
+        Signature::attention(self.key_width, self.value_width).with_port(
+            "log_decay",
+            self.key_width,
+            Meaning::LogDecay,
+        )
     }
 
     fn dynamical_system(&self) -> Option<&dyn DynamicalSystem> {

@@ -12,7 +12,7 @@ mod recurrent;
 mod reference;
 
 use crate::dynamical_system::DynamicalSystem;
-use crate::mechanism::{Meaning, Mechanism, Order, Port, Signature};
+use crate::mechanism::{Mechanism, Order, Signature};
 use crate::number::{Number, Real};
 
 /// The entrywise map φ of queries and keys.
@@ -97,15 +97,7 @@ impl Inline {
 
 impl Mechanism for Inline {
     fn signature(&self) -> Signature {
-        Signature {
-            tokens: vec![
-                Port { name: "query", width: self.key_width, meaning: Meaning::Content },
-                Port { name: "key", width: self.key_width, meaning: Meaning::Content },
-                Port { name: "value", width: self.value_width, meaning: Meaning::Content },
-            ],
-            parameters: Vec::new(),
-            output: self.value_width,
-        }
+        Signature::attention(self.key_width, self.value_width)
     }
 
     fn order(&self) -> Order {

@@ -110,7 +110,7 @@ pub(crate) struct Around<'a, T> {
     pub(crate) after: &'a [T],
     /// Slopes in the state after the chunk.
     pub(crate) after_slopes: &'a [T],
-    /// A.
+    /// The weights A inside the chunk.
     pub(crate) weights: &'a [T],
 }
 

@@ -21,7 +21,7 @@ pub struct Trials {
     pub lengths: Vec<usize>,
     /// Independent prompts, at least 2.
     pub trials: u32,
-    /// Which ones.
+    /// The seed that prompts are drawn from.
     pub seed: u64,
 }
 
@@ -37,7 +37,7 @@ pub enum Reading {
 /// What prompts of one length give.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AtLength {
-    /// L.
+    /// Tokens of each prompt, L.
     pub length: usize,
     /// The mean over prompts, per coordinate.
     pub mean: Vec<f64>,

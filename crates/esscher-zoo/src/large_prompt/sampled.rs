@@ -16,7 +16,7 @@ pub struct Draws {
     pub tokens: usize,
     /// Independent prompts, at least 2.
     pub prompts: u32,
-    /// Which ones.
+    /// The seed that prompts are drawn from.
     pub seed: u64,
 }
 

@@ -10,7 +10,7 @@ mod reference;
 
 use crate::dynamical_system::DynamicalSystem;
 use crate::feature_maps::FeatureMap;
-use crate::mechanism::{Meaning, Mechanism, Order, Port, Signature};
+use crate::mechanism::{Mechanism, Order, Signature};
 
 /// What sums of values are divided by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub enum Normaliser {
     Sum,
     /// The number of tokens absorbed.
     Count,
-    /// Nothing.
+    /// One: sums stay as they are.
     None,
 }
 
@@ -57,16 +57,8 @@ impl<M: FeatureMap> LinearAttention<M> {
 
 impl<M: FeatureMap> Mechanism for LinearAttention<M> {
     fn signature(&self) -> Signature {
-        let width = self.map.input_width();
-        Signature {
-            tokens: vec![
-                Port { name: "query", width, meaning: Meaning::Content },
-                Port { name: "key", width, meaning: Meaning::Content },
-                Port { name: "value", width: self.value_width, meaning: Meaning::Content },
-            ],
-            parameters: self.map.parameters(),
-            output: self.value_width,
-        }
+        let attention = Signature::attention(self.map.input_width(), self.value_width);
+        Signature { parameters: self.map.parameters(), ..attention }
     }
 
     fn order(&self) -> Order {

@@ -49,13 +49,7 @@ impl MetaLinearAttention {
 
 impl Mechanism for MetaLinearAttention {
     fn signature(&self) -> Signature {
-        let augmentation = Parameter {
-            name: "augmentation",
-            size: self.key_width,
-            shared: false,
-            initial: Initial::Constant(0.0),
-            trained: true,
-        };
+        let augmentation = Parameter::trained("augmentation", self.key_width, Initial::Constant(0.0));
         Signature {
             tokens: vec![
                 Port { name: "query", width: self.key_width, meaning: Meaning::Content },

@@ -63,17 +63,9 @@ fn capped<N: Number>(logit: N) -> N {
 
 impl Mechanism for MatrixLstm {
     fn signature(&self) -> Signature {
-        Signature {
-            tokens: vec![
-                Port { name: "query", width: self.key_width, meaning: Meaning::Content },
-                Port { name: "key", width: self.key_width, meaning: Meaning::Content },
-                Port { name: "value", width: self.value_width, meaning: Meaning::Content },
-                Port { name: "input_gate", width: 1, meaning: Meaning::Logit },
-                Port { name: "forget_gate", width: 1, meaning: Meaning::Logit },
-            ],
-            parameters: Vec::new(),
-            output: self.value_width,
-        }
+        Signature::attention(self.key_width, self.value_width)
+            .with_port("input_gate", 1, Meaning::Logit)
+            .with_port("forget_gate", 1, Meaning::Logit)
     }
 
     /// The released code starts forget gates between 3 and 6.

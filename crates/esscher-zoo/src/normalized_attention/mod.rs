@@ -14,7 +14,7 @@ mod recurrent;
 mod reference;
 
 use crate::dynamical_system::DynamicalSystem;
-use crate::mechanism::{Meaning, Mechanism, Port, Signature};
+use crate::mechanism::{Meaning, Mechanism, Signature};
 use crate::number::Number;
 
 /// Linear attention with a learned normaliser.
@@ -76,16 +76,7 @@ const LOG_NORMALISER: usize = 3;
 
 impl Mechanism for NormalizedAttention {
     fn signature(&self) -> Signature {
-        Signature {
-            tokens: vec![
-                Port { name: "query", width: self.key_width, meaning: Meaning::Content },
-                Port { name: "key", width: self.key_width, meaning: Meaning::Content },
-                Port { name: "value", width: self.value_width, meaning: Meaning::Content },
-                Port { name: "log_normaliser", width: 1, meaning: Meaning::Logit },
-            ],
-            parameters: Vec::new(),
-            output: self.value_width,
-        }
+        Signature::attention(self.key_width, self.value_width).with_port("log_normaliser", 1, Meaning::Logit)
     }
 
     fn dynamical_system(&self) -> Option<&dyn DynamicalSystem> {

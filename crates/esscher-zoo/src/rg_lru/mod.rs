@@ -54,13 +54,7 @@ impl Mechanism for RgLru {
                 port("recurrence_gate", Meaning::Logit),
                 port("input_gate", Meaning::Logit),
             ],
-            parameters: vec![Parameter {
-                name: "lambda",
-                size: self.width,
-                shared: false,
-                initial: Initial::Values(start),
-                trained: true,
-            }],
+            parameters: vec![Parameter::trained("lambda", self.width, Initial::Values(start))],
             output: self.width,
         }
     }

@@ -56,16 +56,15 @@ impl Mechanism for S4 {
             })
             .collect();
         let frequencies: Vec<f64> = (0..self.pairs).map(|s| PI * s as f64).collect();
-        let parameter = |name, size, initial| Parameter { name, size, shared: false, initial, trained: true };
         Signature {
             tokens: vec![Port { name: "input", width: self.width, meaning: Meaning::Content }],
             parameters: vec![
-                parameter("log_step", self.width, Initial::Values(log_steps)),
-                parameter("log_real", self.size(), Initial::Constant(-LN_2)),
-                parameter("imaginary", self.size(), Initial::Values(frequencies.repeat(self.width))),
-                parameter("readout_real", self.size(), Initial::Normal(FRAC_1_SQRT_2)),
-                parameter("readout_imaginary", self.size(), Initial::Normal(FRAC_1_SQRT_2)),
-                parameter("skip", self.width, Initial::Constant(1.0)),
+                Parameter::trained("log_step", self.width, Initial::Values(log_steps)),
+                Parameter::trained("log_real", self.size(), Initial::Constant(-LN_2)),
+                Parameter::trained("imaginary", self.size(), Initial::Values(frequencies.repeat(self.width))),
+                Parameter::trained("readout_real", self.size(), Initial::Normal(FRAC_1_SQRT_2)),
+                Parameter::trained("readout_imaginary", self.size(), Initial::Normal(FRAC_1_SQRT_2)),
+                Parameter::trained("skip", self.width, Initial::Constant(1.0)),
             ],
             output: self.width,
         }

@@ -51,20 +51,8 @@ impl Mechanism for S6 {
                 Port { name: "query", width: self.expansion, meaning: Meaning::Content },
             ],
             parameters: vec![
-                Parameter {
-                    name: "log_rate",
-                    size: self.size(),
-                    shared: false,
-                    initial: Initial::Values(rates.repeat(self.width)),
-                    trained: true,
-                },
-                Parameter {
-                    name: "skip",
-                    size: self.width,
-                    shared: false,
-                    initial: Initial::Constant(1.0),
-                    trained: true,
-                },
+                Parameter::trained("log_rate", self.size(), Initial::Values(rates.repeat(self.width))),
+                Parameter::trained("skip", self.width, Initial::Constant(1.0)),
             ],
             output: self.width,
         }

@@ -9,7 +9,7 @@ mod recurrent;
 mod reference;
 pub mod taylor_realisation;
 
-use crate::mechanism::{Meaning, Mechanism, Order, Port, Signature};
+use crate::mechanism::{Mechanism, Order, Signature};
 use std::ops::Range;
 
 /// Which tokens a token sees.
@@ -74,15 +74,7 @@ impl Softmax {
 
 impl Mechanism for Softmax {
     fn signature(&self) -> Signature {
-        Signature {
-            tokens: vec![
-                Port { name: "query", width: self.key_width, meaning: Meaning::Content },
-                Port { name: "key", width: self.key_width, meaning: Meaning::Content },
-                Port { name: "value", width: self.value_width, meaning: Meaning::Content },
-            ],
-            parameters: Vec::new(),
-            output: self.value_width,
-        }
+        Signature::attention(self.key_width, self.value_width)
     }
 
     fn order(&self) -> Order {

@@ -12,7 +12,7 @@ mod recurrent;
 mod reference;
 
 use crate::dynamical_system::DynamicalSystem;
-use crate::mechanism::{Initial, Meaning, Mechanism, Parameter, Port, Signature};
+use crate::mechanism::{Initial, Meaning, Mechanism, Parameter, Signature};
 
 /// State space duality: a linear attention whose one decay and whose writing share a step size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,22 +33,10 @@ const SKIP: usize = 1;
 
 impl Mechanism for StateSpaceDuality {
     fn signature(&self) -> Signature {
-        let parameter = |name, size, start| Parameter {
-            name,
-            size,
-            shared: false,
-            initial: Initial::Constant(start),
-            trained: true,
-        };
+        let parameter = |name, size, start| Parameter::trained(name, size, Initial::Constant(start));
         Signature {
-            tokens: vec![
-                Port { name: "query", width: self.key_width, meaning: Meaning::Content },
-                Port { name: "key", width: self.key_width, meaning: Meaning::Content },
-                Port { name: "value", width: self.value_width, meaning: Meaning::Content },
-                Port { name: "rate", width: 1, meaning: Meaning::Rate },
-            ],
             parameters: vec![parameter("log_rate", 1, 0.0), parameter("skip", self.value_width, 1.0)],
-            output: self.value_width,
+            ..Signature::attention(self.key_width, self.value_width).with_port("rate", 1, Meaning::Rate)
         }
     }
 

@@ -3,7 +3,7 @@
 use super::slices::{in_blocks, sigmoid, with_exponentials};
 use super::tape::{Tape, Tensor};
 
-/// Over slices.
+/// y, number by number.
 pub(super) fn evaluate(x: &[f32], z: &[f32]) -> Vec<f32> {
     let mut y = x.to_vec();
     in_blocks(&mut y, z, |y, z| with_exponentials(y, z, |y, z, e| *y *= z * sigmoid(z, e)));

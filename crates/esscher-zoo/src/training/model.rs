@@ -21,7 +21,7 @@ use std::sync::Arc;
 pub struct Weight {
     /// Its name, `layers.0.query` for example.
     pub name: String,
-    /// Its sizes.
+    /// Rows and columns, or one length.
     pub shape: Vec<usize>,
     /// Its numbers, row by row.
     pub numbers: Vec<f32>,

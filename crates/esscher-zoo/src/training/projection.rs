@@ -10,7 +10,7 @@ use crate::mechanism::Meaning;
 /// What is done to every number of a projection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Activation {
-    /// Nothing.
+    /// z, as it was projected.
     Plain,
     /// ln σ(z) / 16.
     LogDecay,

@@ -26,7 +26,7 @@ pub struct Progress {
 /// Whether to go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Continue {
-    /// Go on.
+    /// Make the next step.
     Yes,
     /// Stop after this step.
     No,
