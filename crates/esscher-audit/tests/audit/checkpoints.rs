@@ -4,7 +4,11 @@ use esscher_audit::Error;
 use esscher_audit::checkpoint::{Checkpoint, Content, Dump, Format, LlamaWeights, Pairs, Source, Weights};
 use esscher_audit::head::Order;
 use proptest::prelude::*;
+use proptest::sample::Index;
+use proptest::test_runner::{RngSeed, TestRunner};
+use std::cell::Cell;
 
+use crate::any_bytes;
 use crate::tiny::{self, Gguf};
 
 fn source(weights: &[u8]) -> Source<'_> {
@@ -397,26 +401,36 @@ fn every_format() -> Vec<(Vec<u8>, Option<String>)> {
     ]
 }
 
-/// `fuzz/run` asks for them: a byte that says what is beside the file (its target explains it), that, then the file.
-#[test]
-fn seeds_for_fuzzing_are_written_when_asked_for() {
-    let Some(folder) = std::env::var_os("ESSCHER_SEEDS") else { return };
+/// Sound inputs of `any_bytes`, by name: a byte that says what is beside the file, that, then the file.
+fn seeds() -> Vec<(String, Vec<u8>)> {
+    let part = |bytes: &[u8]| [&(bytes.len() as u16).to_le_bytes(), bytes].concat();
+    let pieces = crate::vocabularies::word_pieces(&crate::vocabularies::around());
+    let mut seeds = Vec::new();
     for (number, (bytes, config)) in every_format().into_iter().enumerate() {
         let choice = match &config {
             None => 0,
             Some(config) if config.contains("llama") => 1,
             Some(_) => 2,
         };
-        let write = |name: String, parts: &[&[u8]]| {
-            std::fs::write(std::path::Path::new(&folder).join(name), parts.concat()).unwrap();
-        };
-        write(format!("tiny-{number}"), &[&[choice], &bytes]);
-        let part = |bytes: &[u8]| [&(bytes.len() as u16).to_le_bytes(), bytes].concat();
-        let pieces = crate::vocabularies::word_pieces(&crate::vocabularies::around());
-        write(format!("tiny-{number}-tokenizer"), &[&[4 + choice], &part(&pieces), &bytes]);
+        seeds.push((format!("tiny-{number}"), [&[choice][..], &bytes].concat()));
+        seeds
+            .push((format!("tiny-{number}-tokenizer"), [&[4 + choice][..], &part(&pieces), &bytes].concat()));
         if let Some(config) = config {
-            write(format!("tiny-{number}-config"), &[&[3], &part(config.as_bytes()), &bytes]);
+            seeds.push((
+                format!("tiny-{number}-config"),
+                [&[3][..], &part(config.as_bytes()), &bytes].concat(),
+            ));
         }
+    }
+    seeds
+}
+
+/// Where `fuzz/run` begins.
+#[test]
+fn seeds_for_fuzzing_are_written_when_asked_for() {
+    let Some(folder) = std::env::var_os("ESSCHER_SEEDS") else { return };
+    for (name, bytes) in seeds() {
+        std::fs::write(std::path::Path::new(&folder).join(name), bytes).unwrap();
     }
 }
 
@@ -438,21 +452,77 @@ fn every_truncation_of_a_sound_file_is_refused() {
     }
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+/// What may happen to a file: a byte of the header or of the whole becomes another, a run of bytes is repeated or lost, four
+/// bytes become a large number.
+#[derive(Debug, Clone)]
+enum Damage {
+    Byte { at: Index, header: bool, byte: u8 },
+    Repeat { at: Index, count: usize },
+    Loss { at: Index, count: usize },
+    Large { at: Index, number: u32 },
+}
 
-    #[test]
-    fn damaged_files_never_panic(
-        file in 0..9_usize,
-        flips in proptest::collection::vec((any::<prop::sample::Index>(), any::<bool>(), any::<u8>()), 1..6),
-    ) {
-        let (mut bytes, config) = every_format().swap_remove(file);
-        for (position, header, byte) in flips {
-            let range = if header { bytes.len().min(600) } else { bytes.len() };
-            bytes[position.index(range)] = byte;
+fn damage() -> impl Strategy<Value = Damage> {
+    prop_oneof![
+        4 => (any::<Index>(), any::<bool>(), any::<u8>())
+            .prop_map(|(at, header, byte)| Damage::Byte { at, header, byte }),
+        1 => (any::<Index>(), 1..40_usize).prop_map(|(at, count)| Damage::Repeat { at, count }),
+        1 => (any::<Index>(), 1..40_usize).prop_map(|(at, count)| Damage::Loss { at, count }),
+        1 => (any::<Index>(), prop_oneof![Just(u32::MAX), Just(1 << 31), Just(0), any::<u32>()])
+            .prop_map(|(at, number)| Damage::Large { at, number }),
+    ]
+}
+
+fn suffer(bytes: &mut Vec<u8>, damage: &Damage) {
+    let run = |at: &Index, count: usize| {
+        let start = at.index(bytes.len());
+        start..(start + count).min(bytes.len())
+    };
+    match damage {
+        Damage::Byte { at, header, byte } => {
+            let place = at.index(if *header { bytes.len().min(600) } else { bytes.len() });
+            bytes[place] = *byte;
         }
-        let config = config.as_deref().map(str::as_bytes);
-        // Sound or refused; either is an answer.
-        let _ = Content::read(&Source { config, ..source(&bytes) });
+        Damage::Repeat { at, count } => {
+            let run = run(at, *count);
+            bytes.splice(run.start..run.start, bytes[run].to_vec());
+        }
+        Damage::Loss { at, count } => drop(bytes.drain(run(at, *count))),
+        Damage::Large { at, number } => {
+            let run = run(at, 4);
+            let number = number.to_le_bytes();
+            bytes[run.clone()].copy_from_slice(&number[..run.len()]);
+        }
     }
+}
+
+#[test]
+fn sound_files_are_read_and_run() {
+    // The tokenizer is that of none of the files: where it does not fit, that is the refusal.
+    for (name, bytes) in seeds().iter().filter(|(name, _)| !name.ends_with("tokenizer")) {
+        assert!(any_bytes::feed(bytes), "{name}");
+    }
+}
+
+/// `fuzz/run` searches further with the same seeds and the same function.
+#[test]
+fn damaged_files_are_refused_or_run() {
+    let seeds = seeds();
+    let config = ProptestConfig {
+        cases: 1500,
+        failure_persistence: None,
+        rng_seed: RngSeed::Fixed(5),
+        ..ProptestConfig::default()
+    };
+    let read = Cell::new(0);
+    let cases = (any::<Index>(), prop::collection::vec(damage(), 1..6));
+    let outcome = TestRunner::new(config).run(&cases, |(file, damages)| {
+        let mut bytes = seeds[file.index(seeds.len())].1.clone();
+        damages.iter().for_each(|damage| suffer(&mut bytes, damage));
+        read.set(read.get() + usize::from(any_bytes::feed(&bytes)));
+        Ok(())
+    });
+    outcome.unwrap();
+    println!("{} of 1500 damaged files are still read", read.get());
+    assert!((100..1400).contains(&read.get()), "{} of 1500 damaged files are read", read.get());
 }

@@ -1,5 +1,6 @@
 //! Tests of the audit, one program so that it is linked once.
 
+mod any_bytes;
 mod attention;
 mod checkpoints;
 mod dumps;
