@@ -1,4 +1,4 @@
-//! Tells the program which commit it was built from, where there is one.
+// The build script of the doors, which include it: tells them which commit they are built from, where there is one.
 
 use std::process::Command;
 
