@@ -23,7 +23,7 @@ pub enum Error {
     },
 
     /// A file that is too large to be a specification.
-    #[error("{} is too large for a specification", file.display())]
+    #[error("{} is too large for a specification: expected at most 16 MiB of text", file.display())]
     LargeSpecification {
         /// The file.
         file: PathBuf,
@@ -77,18 +77,18 @@ pub enum Error {
     WrongSum {
         /// The file.
         path: PathBuf,
-        /// In hexadecimal.
+        /// The sum that was asked for, in hexadecimal.
         expected: String,
-        /// In hexadecimal.
+        /// The sum of the file, in hexadecimal.
         found: String,
     },
 
     /// A file that is larger than makes sense.
-    #[error("{} has more than {most} bytes", path.display())]
+    #[error("{} is too large: expected at most {most} bytes", path.display())]
     TooLarge {
         /// The file.
         path: PathBuf,
-        /// The bound.
+        /// The largest size that is read.
         most: u64,
     },
 
@@ -97,7 +97,7 @@ pub enum Error {
     Foreign {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// How that is known.
         reason: String,
     },
 
@@ -138,7 +138,7 @@ pub enum Error {
     /// The experiment refused or failed.
     #[error("{unit}: {source}")]
     Unit {
-        /// Its label.
+        /// The label of the unit.
         unit: String,
         /// What it said.
         source: Failure,
@@ -216,8 +216,10 @@ impl Error {
             Error::NoSpecification { .. } => {
                 Some(format!("give a specification in TOML; `{example}` prints one"))
             }
+            Error::WrongSum { .. } => {
+                Some("give the file that was meant, or the SHA-256 of this one".to_string())
+            }
             Error::LargeSpecification { .. }
-            | Error::WrongSum { .. }
             | Error::TooLarge { .. }
             | Error::Unit { .. }
             | Error::Result(_) => None,

@@ -29,7 +29,7 @@ pub trait Experiment: Send + Sync {
     /// The name of the instruction set that units run with: part of the identity of a result.
     fn instruction_set(&self) -> String;
 
-    /// The plan.
+    /// The units of work, in the order in which results are merged.
     fn units(&self) -> Vec<Unit>;
 
     /// Runs one unit; nothing if the monitor asked to stop before it was finished.

@@ -28,9 +28,9 @@ pub struct RunFolder {
 pub struct FinishedRun {
     /// The normalised specification.
     pub specification: String,
-    /// Its history.
+    /// Who worked on the run, where and when.
     pub provenance: Provenance,
-    /// Its result.
+    /// The merged rows of all units.
     pub result: Table,
 }
 

@@ -9,7 +9,7 @@ pub trait Named: Copy + PartialEq + 'static {
     /// Every value, in the order of documents.
     const ALL: &'static [Self];
 
-    /// Its name.
+    /// The one name of this value, in files and at every door.
     fn name(self) -> &'static str;
 
     /// The value of this name.

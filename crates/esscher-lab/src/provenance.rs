@@ -6,9 +6,9 @@ use std::time::SystemTime;
 /// The program that runs, as it knows itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Origin {
-    /// Its name.
+    /// The program's name.
     pub program: String,
-    /// Its version.
+    /// The program's version.
     pub version: String,
     /// The commit that was checked out when it was built, if known.
     pub commit: Option<String>,
@@ -17,7 +17,7 @@ pub struct Origin {
 /// One stretch of work on a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkSession {
-    /// The program.
+    /// The program that did the work.
     pub origin: Origin,
     /// The machine's name.
     pub host: String,
@@ -27,9 +27,9 @@ pub struct WorkSession {
     pub threads: usize,
     /// The process: two sessions may begin in the same moment.
     pub process: u32,
-    /// UTC.
+    /// When it began, in UTC.
     pub started: String,
-    /// UTC; missing if the process was killed.
+    /// When it ended, in UTC; missing if the process was killed.
     pub ended: Option<String>,
     /// Units computed; not known if the process was killed.
     pub units: Option<usize>,
@@ -45,7 +45,7 @@ pub struct Provenance {
     pub instruction_set: String,
     /// Units of the plan.
     pub units: usize,
-    /// In order.
+    /// All stretches of work, in the order in which they began.
     pub sessions: Vec<WorkSession>,
     /// SHA-256 of result.parquet, once there is one.
     pub result_sha256: Option<String>,

@@ -219,7 +219,7 @@ pub(crate) fn history(folder: &RunFolder, identity: &Identity, units: usize) -> 
         result_sha256: None,
     });
     if history.specification_sha256 != identity.specification {
-        let reason = "it is the history of another specification".to_string();
+        let reason = "it is the history of a run of another specification".to_string();
         return Err(Error::Foreign { path: folder.provenance_path(), reason });
     }
     // Units and results say themselves which instructions made them, and are checked; without any, the set is free.

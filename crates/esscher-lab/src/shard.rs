@@ -115,7 +115,7 @@ pub(crate) fn decode_file(
     let parts = name.strip_suffix(".parquet").and_then(|stem| stem.split_once('-'));
     let Some((unit, digest)) = parts.and_then(|(unit, digest)| Some((unit.parse::<usize>().ok()?, digest)))
     else {
-        let reason = "its name is not that of a unit".to_string();
+        let reason = "its name is not that of a unit: expected a number, a hyphen and a checksum".to_string();
         return Err(Error::Foreign { path: path.to_path_buf(), reason });
     };
     if digest != &files::digest(bytes)[..SHOWN] {
@@ -124,7 +124,7 @@ pub(crate) fn decode_file(
     }
     let (stated, table) = decode(identity, units, path, bytes)?;
     if stated != unit {
-        let reason = "its name and its content speak of different units".to_string();
+        let reason = format!("its name says unit {unit}, its content says unit {stated}");
         return Err(Error::Foreign { path: path.to_path_buf(), reason });
     }
     Ok((unit, table))
@@ -144,7 +144,7 @@ pub(crate) fn decode(
     match stated.and_then(|unit| unit.parse().ok()).filter(|unit| *unit < units) {
         Some(unit) => Ok((unit, table)),
         None => {
-            let reason = "it does not say which unit of this run it is the result of".to_string();
+            let reason = "it names no unit of this run".to_string();
             Err(Error::Foreign { path: source.to_path_buf(), reason })
         }
     }

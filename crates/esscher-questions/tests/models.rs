@@ -452,7 +452,7 @@ fn a_text_that_is_none_is_refused_with_its_reason() {
     large.set_len(esscher_models::LARGEST_TEXT + 1).unwrap();
     assert_eq!(
         told(&asked).0,
-        format!("key `text`: FILE has more than {} bytes", esscher_models::LARGEST_TEXT)
+        format!("key `text`: FILE is too large: expected at most {} bytes", esscher_models::LARGEST_TEXT)
     );
     let (sentence, hint) = told("text = \"bibel\"");
     assert_eq!(

@@ -12,9 +12,9 @@ pub enum DrawingError {
     /// An image of this many dots cannot be held.
     #[error("an image of {width} by {height} dots is too large; use SVG or PDF, or fewer series")]
     Size {
-        /// In dots.
+        /// Width in dots.
         width: u32,
-        /// In dots.
+        /// Height in dots.
         height: u32,
     },
     /// The image could not be encoded.

@@ -9,9 +9,9 @@ pub struct Figure {
     pub title: String,
     /// Below it, prose: what is seen, and what errors are drawn.
     pub caption: String,
-    /// Horizontal.
+    /// The horizontal axis.
     pub x: Axis,
-    /// Vertical.
+    /// The vertical axis.
     pub y: Axis,
     /// Drawn in this order.
     pub series: Vec<Series>,
@@ -30,7 +30,7 @@ pub struct Axis {
 /// How numbers are placed on an axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Scale {
-    /// Evenly.
+    /// Equal differences take equal room.
     #[default]
     Linear,
     /// By their logarithm; points that are not positive are left out of the drawing, and the figure says how many.
@@ -67,9 +67,9 @@ pub enum Mark {
 /// A point of a series.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Point {
-    /// Horizontal.
+    /// Place along the horizontal axis.
     pub x: f64,
-    /// Vertical.
+    /// Place along the vertical axis.
     pub y: f64,
     /// Lower and upper end of its uncertainty.
     pub interval: Option<(f64, f64)>,

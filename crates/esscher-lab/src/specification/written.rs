@@ -30,7 +30,7 @@ impl From<Written> for Placed {
 #[derive(Debug, Clone)]
 pub struct Entry {
     pub(super) key: String,
-    /// Of the key.
+    /// Where the key stands in the text.
     pub(super) place: Range<usize>,
     pub(super) value: Placed,
 }
@@ -44,7 +44,7 @@ pub enum Written {
     Number {
         /// As it was written.
         written: String,
-        /// Its value.
+        /// The number as a double.
         real: f64,
         /// The whole number that it is, if it is one.
         whole: Option<u64>,
@@ -156,7 +156,7 @@ impl Written {
         })
     }
 
-    /// Its form.
+    /// Whether it is text, a number, a list or another form.
     pub fn form(&self) -> Form {
         match self {
             Written::Text(_) => Form::Text,

@@ -38,8 +38,19 @@ pub enum Column {
     Real,
     /// Whole numbers.
     Integer,
-    /// Words.
+    /// Text of any length.
     Text,
+}
+
+impl Column {
+    /// What it takes, for messages.
+    fn words(self) -> &'static str {
+        match self {
+            Column::Real => "finite numbers",
+            Column::Integer => "whole numbers",
+            Column::Text => "text",
+        }
+    }
 }
 
 /// Rows of values under named columns.
@@ -63,15 +74,15 @@ pub struct Table {
 #[derive(Debug, thiserror::Error)]
 pub enum TableError {
     /// A row of another length.
-    #[error("a row has {found} values where the table has {expected} columns")]
+    #[error("a row has {found} values, but the table has {expected} columns")]
     Width {
-        /// Columns.
+        /// Columns of the table.
         expected: usize,
-        /// Values.
+        /// Values of the row.
         found: usize,
     },
     /// A value of another type, or a number that is not finite.
-    #[error("column `{column}` takes {expected:?} values, found {found:?}")]
+    #[error("column `{column}` takes {}, found {found:?}", expected.words())]
     Kind {
         /// The column that the value was meant for.
         column: String,
@@ -94,7 +105,7 @@ pub enum TableError {
     /// A column that is not there.
     #[error("there is no column `{column}`; the columns are {present}")]
     NoColumn {
-        /// Asked for.
+        /// The name that was asked for.
         column: String,
         /// Those that are there.
         present: String,
@@ -106,7 +117,7 @@ pub enum TableError {
         column: String,
     },
     /// Tables of different columns.
-    #[error("tables of different columns cannot be joined: {first} and {second}")]
+    #[error("tables with different columns cannot be joined: {first}, and {second}")]
     Columns {
         /// Columns of the one table.
         first: String,
@@ -114,7 +125,7 @@ pub enum TableError {
         second: String,
     },
     /// Bytes that are not a table.
-    #[error("not a table of ours: {0}")]
+    #[error("this is not a table that esscher wrote: {0}")]
     Parquet(#[from] ParquetError),
 }
 
