@@ -7,6 +7,7 @@
 pub mod asking;
 pub mod conduct;
 mod document;
+pub mod drawing;
 pub mod measured;
 mod planned;
 mod question;

@@ -1,6 +1,6 @@
 //! What a question is: it reads its keys, plans units, runs them, merges them and describes the result.
 //!
-//! Add a question: a folder beside this file with a `pub(crate) const QUESTION: Question`, and its line in `questions!`.
+//! Add a question: a folder beside this file with `question!` in its `mod.rs`, and its line in `questions!`.
 
 use esscher_core::Monitor;
 use esscher_core::numerics::InstructionSet;
@@ -50,6 +50,32 @@ impl Question {
     }
 }
 
+/// What is decided outside the keys of a question.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Given {
+    pub(crate) seed: u64,
+    pub(crate) instruction_set: InstructionSet,
+}
+
+/// The `QUESTION` of a folder: its `ask::Ask` has the keys, and its `compute::plan` plans what they ask for.
+macro_rules! question {
+    (name: $name:literal, title: $title:literal, summary: $summary:literal, example: $example:literal,) => {
+        pub(crate) const QUESTION: $crate::Question = $crate::Question {
+            name: $name,
+            title: $title,
+            summary: $summary,
+            example: $example,
+            properties: <ask::Ask as esscher_lab::specification::Keys>::properties,
+            read: |section, seed, instruction_set| {
+                let ask = <ask::Ask as esscher_lab::specification::Keys>::read(section)?;
+                let given = $crate::question::Given { seed, instruction_set };
+                Ok(Box::new(compute::plan(ask, section, given)?))
+            },
+        };
+    };
+}
+pub(crate) use question;
+
 /// What a question makes of a specification. The laws are those of [`Experiment`](esscher_lab::Experiment).
 pub trait Plan: Any + Send + Sync {
     /// The plan of work.
@@ -66,16 +92,11 @@ pub trait Plan: Any + Send + Sync {
     /// What the mathematics refuses.
     fn run_unit(&self, unit: usize, monitor: &dyn Monitor) -> Result<Option<Table>, Failure>;
 
-    /// The result from the units' tables in order: their rows, unless the question has more to say.
+    /// The result from the units' tables in order.
     ///
     /// # Errors
     /// Tables of another experiment.
-    fn merge(&self, units: Vec<Table>) -> Result<Table, Failure> {
-        let mut units = units.into_iter();
-        let mut all = units.next().ok_or("there are no units to merge")?;
-        units.try_for_each(|unit| all.append(unit))?;
-        Ok(all)
-    }
+    fn merge(&self, units: Vec<Table>) -> Result<Table, Failure>;
 
     /// The result as sections of a document: what was measured, tables, figures.
     ///
@@ -116,6 +137,10 @@ impl Plan for Awaiting {
         Err(Self::REASON.into())
     }
 
+    fn merge(&self, _units: Vec<Table>) -> Result<Table, Failure> {
+        Err(Self::REASON.into())
+    }
+
     fn sections(&self, _result: &Table) -> Result<Vec<esscher_report::Section>, Failure> {
         Err(Self::REASON.into())
     }
@@ -130,18 +155,15 @@ pub trait Compute: Send + Sync + 'static {
     /// A row of the answer.
     type Row: Record + Send;
 
-    /// The plan of work.
+    /// As [`Plan::units`].
     fn units(&self) -> Vec<Unit>;
 
-    /// How many units there are: asked before they are listed.
+    /// As [`Plan::unit_count`].
     fn unit_count(&self) -> usize {
         self.units().len()
     }
 
-    /// Runs one unit; nothing if the monitor asked to stop.
-    ///
-    /// # Errors
-    /// What the mathematics refuses.
+    /// As [`Plan::run_unit`], of a unit that there is.
     fn run_unit(&self, unit: usize, monitor: &dyn Monitor) -> Result<Option<Vec<Self::Row>>, Failure>;
 
     /// The answer from the units' rows in order: all of them, unless the question has more to say.

@@ -3,8 +3,7 @@
 use super::answer::{Model, Quantity, Row};
 use super::{Ask, describe};
 use crate::measured::Measured;
-use crate::question::{Compute, Plan};
-use esscher_core::numerics::InstructionSet;
+use crate::question::{Compute, Given};
 use esscher_core::prompt::PromptLength;
 use esscher_core::regression::authors::{AuthorsCovariance, AuthorsExperiment, AuthorsOptions};
 use esscher_core::regression::{
@@ -12,7 +11,7 @@ use esscher_core::regression::{
     SpectralTask, bayes_at_length, flow, linear_risk,
 };
 use esscher_core::{Ending, Monitor};
-use esscher_lab::specification::{Keys, Mistake, Section};
+use esscher_lab::specification::{Mistake, Section};
 use esscher_lab::{Failure, Unit};
 
 /// One unit.
@@ -22,18 +21,13 @@ enum Part {
     Reference,
 }
 
-struct Authors {
+pub(super) struct Authors {
     experiment: AuthorsExperiment,
     bayes_trials: u32,
     jobs: Vec<(PromptLength, Part)>,
 }
 
-pub(super) fn read(
-    section: &mut Section,
-    seed: u64,
-    instruction_set: InstructionSet,
-) -> Result<Box<dyn Plan>, Mistake> {
-    let ask = Ask::read(section)?;
+pub(super) fn plan(ask: Ask, section: &mut Section, given: Given) -> Result<Authors, Mistake> {
     if ask.covariance_bug && ask.covariance == AuthorsCovariance::Isotropic {
         let message =
             "it is a treatment of the Toeplitz covariance and has no effect on isotropic covariates";
@@ -51,14 +45,14 @@ pub(super) fn read(
         rate: ask.rate,
         draws: ask.draws,
         test_prompts: ask.test_prompts as u32,
-        seed,
-        instruction_set,
+        seed: given.seed,
+        instruction_set: given.instruction_set,
     });
     let experiment = section.accept("lengths", made)?;
     let parts =
         [Part::Trained(AttentionKind::Softmax), Part::Trained(AttentionKind::Linear), Part::Reference];
     let jobs = ask.lengths.iter().flat_map(|length| parts.map(|part| (*length, part))).collect();
-    Ok(Box::new(Authors { experiment, bayes_trials: ask.bayes_trials as u32, jobs }))
+    Ok(Authors { experiment, bayes_trials: ask.bayes_trials as u32, jobs })
 }
 
 fn model(kind: AttentionKind) -> Model {

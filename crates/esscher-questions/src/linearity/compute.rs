@@ -3,13 +3,13 @@
 use super::answer::{Row, Statistic};
 use super::{Ask, describe};
 use crate::asking::NamedLaw;
-use crate::question::{Compute, Plan};
+use crate::question::{Compute, Given};
 use esscher_core::attention::{Attention, Softmax};
 use esscher_core::measure::{GaussianComponent, Measure, tilted_mean_by_definition};
+use esscher_core::numerics::Stream;
 use esscher_core::numerics::linalg::{self, OrthonormalBasis};
-use esscher_core::numerics::{InstructionSet, Stream};
 use esscher_core::{Accuracy, Error, Monitor};
-use esscher_lab::specification::{Keys, Mistake, Section};
+use esscher_lab::specification::{Mistake, Section};
 use esscher_lab::{Failure, Named, Unit};
 
 /// Tilted means are good to about so much, relatively: closed forms and Bessel ratios in double precision.
@@ -18,24 +18,21 @@ const ROUNDING: f64 = 1e-13;
 /// Radii up to the one asked for at which queries enter the affine fit.
 const SHELLS: usize = 8;
 
-struct Linearity {
+pub(super) struct Linearity {
     head: Softmax,
     laws: Vec<NamedLaw>,
     radii: Vec<f64>,
     directions: Vec<Vec<f64>>,
 }
 
-pub(super) fn read(
-    section: &mut Section,
-    seed: u64,
-    instructions: InstructionSet,
-) -> Result<Box<dyn Plan>, Mistake> {
-    let Ask { laws, head, mut radii, directions } = Ask::read(section)?;
+pub(super) fn plan(ask: Ask, _: &mut Section, given: Given) -> Result<Linearity, Mistake> {
+    let Ask { laws, head, mut radii, directions } = ask;
     radii.sort_by(f64::total_cmp);
     radii.dedup();
     let directions = (0..directions)
         .map(|number| {
-            let mut stream = Stream::new(seed, number as u32, 0).with_instruction_set(instructions);
+            let mut stream =
+                Stream::new(given.seed, number as u32, 0).with_instruction_set(given.instruction_set);
             let mut direction = vec![0.0; laws[0].law.dimension()];
             while linalg::norm(&direction) < 1e-3 {
                 stream.fill_normals(&mut direction);
@@ -44,7 +41,7 @@ pub(super) fn read(
             direction.iter().map(|entry| entry / norm).collect()
         })
         .collect();
-    Ok(Box::new(Linearity { head, laws, radii, directions }))
+    Ok(Linearity { head, laws, radii, directions })
 }
 
 impl Compute for Linearity {

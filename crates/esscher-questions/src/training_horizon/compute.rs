@@ -3,24 +3,22 @@
 use super::answer::{Outcome, Quantity, Row};
 use super::{Ask, describe};
 use crate::measured::Measured;
-use crate::question::{Compute, Plan};
+use crate::question::{Compute, Given};
 use esscher_core::Monitor;
 use esscher_core::concentration::Horizon;
-use esscher_core::numerics::InstructionSet;
 use esscher_core::prompt::PromptLength;
 use esscher_core::regression::{SpectralTask, training_excess, training_horizon};
-use esscher_lab::specification::{Keys, Mistake, Section};
+use esscher_lab::specification::{Mistake, Section};
 use esscher_lab::{Failure, Unit};
 
-pub(super) fn read(section: &mut Section, _seed: u64, _: InstructionSet) -> Result<Box<dyn Plan>, Mistake> {
-    let mut ask = Ask::read(section)?;
+pub(super) fn plan(mut ask: Ask, section: &mut Section, _: Given) -> Result<Ask, Mistake> {
     let given = ask.excesses.len();
     ask.excesses.sort_by(|a, b| b.total_cmp(a));
     ask.excesses.dedup();
     if ask.excesses.len() < given {
         return Err(section.mistake("excesses", "an excess is listed twice; list each once"));
     }
-    Ok(Box::new(ask))
+    Ok(ask)
 }
 
 impl Compute for Ask {
