@@ -167,9 +167,8 @@ impl Planned {
             let names: Vec<(&'static str, &'static Question)> =
                 questions().iter().map(|question| (question.name, question)).collect();
             if let Some((old, new)) = renamed(section) {
-                let mut mistake = section.mistake("kind", format!("`{old}` is called `{new}` now"));
-                mistake.hint = Some(format!("write `kind = \"{new}\"`"));
-                return Err(mistake);
+                let mistake = section.mistake("kind", format!("`{old}` is called `{new}` now"));
+                return Err(mistake.hinted(format!("write `kind = \"{new}\"`")));
             }
             let question = section.choice("kind", &names, None)?;
             let title = section.text("title", Some(question.title))?;

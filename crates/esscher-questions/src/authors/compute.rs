@@ -33,10 +33,6 @@ pub(super) fn plan(ask: Ask, section: &mut Section, given: Given) -> Result<Auth
             "it is a treatment of the Toeplitz covariance and has no effect on isotropic covariates";
         return Err(section.mistake("covariance_bug", message));
     }
-    if let Some(longest) = ask.lengths.last().filter(|longest| longest.get() > 100_000) {
-        let message = format!("prompts are drawn: expected at most 100000, found {longest}");
-        return Err(section.mistake("lengths", message));
-    }
     let made = AuthorsExperiment::new(AuthorsOptions {
         covariance: ask.covariance,
         covariance_bug: ask.covariance_bug,

@@ -11,9 +11,6 @@ use esscher_lab::{Failure, Unit};
 use esscher_zoo::catalogue::{Entry, Sizes};
 use esscher_zoo::large_prompt::{Comparison, Contender, Draws, Setting, Trials, compare};
 
-/// Longest prompt: tokens are absorbed one by one.
-const LONGEST: u64 = 1_000_000;
-
 pub(super) struct LargePrompts {
     entries: Vec<&'static Entry>,
     setting: Setting,
@@ -23,10 +20,6 @@ pub(super) struct LargePrompts {
 pub(super) fn plan(ask: Ask, section: &mut Section, given: Given) -> Result<LargePrompts, Mistake> {
     let dimension = ask.tokens.dimension();
     section.accept("tokens", Sizes::new(dimension, dimension))?;
-    if let Some(length) = ask.lengths.iter().find(|length| length.get() > LONGEST) {
-        let message = format!("prompts are absorbed token by token, up to {LONGEST} of them; found {length}");
-        return Err(section.mistake("lengths", message));
-    }
     let lengths = ask.lengths.iter().map(|length| length.get() as usize).collect();
     let trials = Trials { lengths, trials: ask.prompts as u32, seed: given.seed };
     Ok(LargePrompts { entries: ask.mechanisms, setting: Setting::identity(ask.tokens, &ask.query), trials })
