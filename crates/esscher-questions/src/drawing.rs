@@ -1,6 +1,6 @@
 //! Series of a figure: measured ones first, then theory and guides dashed, with one entry of the legend for each name of theirs.
 
-use esscher_report::{Mark, Point, Series};
+use esscher_report::{Axis, Figure, Mark, Point, Series};
 
 /// Series while a figure is drawn; those without points are left out.
 #[derive(Default)]
@@ -43,9 +43,16 @@ impl Drawing {
         self.measured.iter().chain(&self.dashed).any(|series| series.mark == mark)
     }
 
-    /// All series in their order.
-    pub fn series(self) -> Vec<Series> {
-        self.measured.into_iter().chain(self.dashed).collect()
+    /// The figure with all series in their order.
+    pub fn figure(
+        self,
+        id: impl Into<String>,
+        title: impl Into<String>,
+        caption: impl Into<String>,
+        (x, y): (Axis, Axis),
+    ) -> Figure {
+        let series = self.measured.into_iter().chain(self.dashed).collect();
+        Figure { id: id.into(), title: title.into(), caption: caption.into(), x, y, series }
     }
 }
 

@@ -1,11 +1,15 @@
 //! What a question is: it reads its keys, plans units, runs them, merges them and describes the result.
 //!
-//! Add a question: a folder beside this file with `question!` in its `mod.rs`, and its line in `questions!`.
+//! Add a question: a folder beside this file with `question!` in its `mod.rs`, with its `mod` and its line in `questions()`.
 
-use esscher_core::Monitor;
+// What every `compute.rs` needs.
+pub(crate) use esscher_core::Monitor;
+pub(crate) use esscher_lab::specification::{Mistake, Section};
+pub(crate) use esscher_lab::{Failure, Unit};
+
 use esscher_core::numerics::InstructionSet;
-use esscher_lab::specification::{Mistake, Section, schema_of};
-use esscher_lab::{Failure, Record, Table, Unit};
+use esscher_lab::specification::schema_of;
+use esscher_lab::{Record, Table};
 use serde_json::{Value, json};
 use std::any::Any;
 
@@ -29,7 +33,6 @@ pub struct Question {
 impl Question {
     /// The JSON Schema of its specifications.
     pub fn schema(&self) -> Value {
-        let own = (self.properties)();
         let common = [
             ("kind", json!({ "const": self.name, "description": self.summary }), true),
             ("title", json!({ "type": "string", "description": "The heading of its report" }), false),
@@ -39,14 +42,8 @@ impl Question {
                 false,
             ),
         ];
-        // A question that has not listed its keys takes any.
-        let is_open = own.is_empty();
-        let common = common.into_iter().map(|(key, schema, required)| (key.to_string(), schema, required));
-        let mut schema = schema_of(common.chain(own).collect());
-        if is_open {
-            schema["additionalProperties"] = true.into();
-        }
-        schema
+        let common = common.map(|(key, schema, required)| (key.to_string(), schema, required));
+        schema_of(common.into_iter().chain((self.properties)()).collect())
     }
 }
 
@@ -86,22 +83,13 @@ pub trait Plan: Any + Send + Sync {
         self.units().len()
     }
 
-    /// Runs one unit; nothing if the monitor asked to stop.
-    ///
-    /// # Errors
-    /// What the mathematics refuses.
+    /// Runs one unit; nothing if the monitor asked to stop, an error if the mathematics refuses.
     fn run_unit(&self, unit: usize, monitor: &dyn Monitor) -> Result<Option<Table>, Failure>;
 
-    /// The result from the units' tables in order.
-    ///
-    /// # Errors
-    /// Tables of another experiment.
+    /// The result from the units' tables in order; an error if they are of another experiment.
     fn merge(&self, units: Vec<Table>) -> Result<Table, Failure>;
 
     /// The result as sections of a document: what was measured, tables, figures.
-    ///
-    /// # Errors
-    /// A result of another experiment.
     fn sections(&self, result: &Table) -> Result<Vec<esscher_report::Section>, Failure>;
 
     /// What it waits for if it was read from its keys alone and needs files.
@@ -167,17 +155,11 @@ pub trait Compute: Send + Sync + 'static {
     fn run_unit(&self, unit: usize, monitor: &dyn Monitor) -> Result<Option<Vec<Self::Row>>, Failure>;
 
     /// The answer from the units' rows in order: all of them, unless the question has more to say.
-    ///
-    /// # Errors
-    /// Rows that make no answer.
     fn merge(&self, units: Vec<Vec<Self::Row>>) -> Result<Vec<Self::Row>, Failure> {
         Ok(units.into_iter().flatten().collect())
     }
 
-    /// The answer as sections of a document: what was measured, tables, figures.
-    ///
-    /// # Errors
-    /// An answer that cannot be described.
+    /// As [`Plan::sections`].
     fn describe(&self, rows: &[Self::Row]) -> Result<Vec<esscher_report::Section>, Failure>;
 }
 

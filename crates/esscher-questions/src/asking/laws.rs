@@ -29,9 +29,6 @@ pub struct ScaledLaw {
 
 impl ScaledLaw {
     /// Every law at every scale.
-    ///
-    /// # Errors
-    /// A factor that the law refuses.
     pub fn all(section: &mut Section, laws: &[NamedLaw], sigmas: &[f64]) -> Result<Vec<Self>, Mistake> {
         let mut all = Vec::new();
         for NamedLaw { name, law } in laws {

@@ -28,9 +28,6 @@ named! {
 
 impl Covariates {
     /// The law with the covariance of this task.
-    ///
-    /// # Errors
-    /// What the law refuses.
     pub fn law(self, task: &LinearRegression) -> esscher_core::Result<Law> {
         let dimension = task.dimension();
         let (base, deviation) = match self {

@@ -4,14 +4,12 @@ use super::answer::{Quantity, Row};
 use super::{Ask, describe};
 use crate::asking::Tokens;
 use crate::measured::Measured;
-use crate::question::{Compute, Given};
+use crate::question::{Compute, Failure, Given, Mistake, Monitor, Section, Unit};
+use esscher_core::Completion;
 use esscher_core::attention::Attention;
 use esscher_core::concentration::{Concentration, Engine};
 use esscher_core::measure::{Empirical, Measure};
 use esscher_core::prompt::{PromptLength, QueryAverage, SampleOptions};
-use esscher_core::{Completion, Monitor};
-use esscher_lab::specification::{Mistake, Section};
-use esscher_lab::{Failure, Unit};
 use std::sync::Arc;
 
 /// Outputs are as good as a sum of products in double precision.

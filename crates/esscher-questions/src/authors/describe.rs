@@ -18,9 +18,10 @@ pub(super) fn sections(options: &AuthorsOptions, rows: &[Row]) -> Vec<Section> {
     };
     let flow_time = options.rate * f64::from(options.steps);
     let prose = format!(
-        "$d = 5$, one head in separate $Q, K, V, O$, label noise of variance 0.1, {covariance}; {} steps of SGD at rate \
-         {} with 128 fresh prompts each, which is as far along the gradient flow as {:.0} of the authors' 300,000 \
-         steps at rate 0.001. Numbers are mean squared errors; no predictor is below 0.1.",
+        "$d = 5$, one head in separate $Q, K, V, O$, label noise of variance 0.1, {covariance}; {} steps of \
+         SGD at rate {} with 128 fresh prompts each, which is as far along the gradient flow as {:.0} of \
+         the authors' 300,000 steps at rate 0.001. Numbers are mean squared errors; no predictor is below \
+         0.1.",
         options.steps,
         options.rate,
         flow_time / 1e-3
@@ -47,9 +48,9 @@ pub fn table(answer: &[Row]) -> DataTable {
     }
     table.table(
         "errors",
-        "Mean squared errors of the trained layer on test prompts (sampled, one standard error), of the same layer \
-         exactly in the tokens (softmax: quasi-Monte-Carlo; linear: exact), of the best layer (linear: closed form; \
-         softmax: limit of the block-form flow), and of the posterior mean (sampled).",
+        "Mean squared errors of the trained layer on test prompts (sampled, one standard error), of the \
+         same layer exactly in the tokens (softmax: quasi-Monte-Carlo; linear: exact), of the best layer \
+         (linear: closed form; softmax: limit of the block-form flow), and of the posterior mean (sampled).",
     )
 }
 
@@ -72,15 +73,12 @@ pub fn figure(answer: &[Row]) -> Figure {
     drawing.dashed("optimum", 0, optimum(Model::Softmax));
     drawing.dashed("optimum", 1, optimum(Model::Linear));
     drawing.level("noise floor", GREY, NOISE);
-    Figure {
-        id: "errors-figure".to_string(),
-        title: "Test error of trained layers against prompt length".to_string(),
-        caption: "Dots: trained by SGD, with one standard error of the test. Dashed, in the same colours: the optimum \
-                  of each attention (softmax: limit of the block-form flow); in grey: the noise floor. Line: the posterior mean, \
-                  sampled."
-            .to_string(),
-        x: Axis::logarithmic("prompt length L"),
-        y: Axis::logarithmic("mean squared error"),
-        series: drawing.series(),
-    }
+    drawing.figure(
+        "errors-figure",
+        "Test error of trained layers against prompt length",
+        "Dots: trained by SGD, with one standard error of the test. Dashed, in the same colours: the \
+         optimum of each attention (softmax: limit of the block-form flow); in grey: the noise floor. Line: \
+         the posterior mean, sampled.",
+        (Axis::logarithmic("prompt length L"), Axis::logarithmic("mean squared error")),
+    )
 }

@@ -5,13 +5,12 @@ use super::ask::Engines;
 use super::states::{self, UnitNumber};
 use super::{Ask, describe, rates};
 use crate::asking::ScaledLaw;
-use crate::question::{Given, Plan};
+use crate::question::{Failure, Given, Mistake, Monitor, Plan, Section, Unit};
 use esscher_core::concentration::{Concentration, Engine, HeavyTail, Study, StudyRow};
 use esscher_core::measure::Law;
 use esscher_core::prompt::{PromptLength, QueryAverage, SampleOptions, SampledPrompts, rate_exponent};
-use esscher_core::{Completion, Estimate, Monitor, Quantity, Unwatched};
-use esscher_lab::specification::{Mistake, Section};
-use esscher_lab::{Failure, Record, Table, TableError, Unit};
+use esscher_core::{Completion, Estimate, Quantity, Unwatched};
+use esscher_lab::{Record, Table, TableError};
 use std::ops::Range;
 
 pub(super) struct ConcentrationPlan {

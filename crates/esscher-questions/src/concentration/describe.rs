@@ -85,15 +85,13 @@ pub fn error_figure(
             drawing.dashed("bound", colour, bound.points.clone());
         }
     }
-    let name = long_name(quantity);
-    Figure {
-        id: format!("{}-error-{}", quantity.name(), panel.id),
-        title: format!("Mean squared {name}: {}", panel.title),
-        caption: caption(&drawing).to_string(),
-        x: Axis::logarithmic("prompt length L"),
-        y: Axis::logarithmic(format!("mean squared {name}")),
-        series: drawing.series(),
-    }
+    let (name, told) = (long_name(quantity), caption(&drawing));
+    drawing.figure(
+        format!("{}-error-{}", quantity.name(), panel.id),
+        format!("Mean squared {name}: {}", panel.title),
+        told,
+        (Axis::logarithmic("prompt length L"), Axis::logarithmic(format!("mean squared {name}"))),
+    )
 }
 
 /// Exact points as a line, simulated ones as dots of the same colour; one entry of the legend.
@@ -143,14 +141,12 @@ pub fn slope_figure(found: &[&Row], quantity: Quantity, panel: &Panel<'_>) -> Fi
              $1/\\ln L$.",
         );
     }
-    Figure {
-        id: format!("{}-slope-{}", quantity.name(), panel.id),
-        title: format!("Local slope of the {}: {}", long_name(quantity), panel.title),
-        caption: told,
-        x: Axis::logarithmic("prompt length L"),
-        y: Axis::linear("local slope κ"),
-        series: drawing.series(),
-    }
+    drawing.figure(
+        format!("{}-slope-{}", quantity.name(), panel.id),
+        format!("Local slope of the {}: {}", long_name(quantity), panel.title),
+        told,
+        (Axis::logarithmic("prompt length L"), Axis::linear("local slope κ")),
+    )
 }
 
 /// The fitted rates.

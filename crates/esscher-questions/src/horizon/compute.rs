@@ -4,14 +4,12 @@ use super::answer::{Outcome, Row};
 use super::{Ask, describe};
 use crate::asking::Tokens;
 use crate::measured::Measured;
-use crate::question::{Compute, Given};
-use esscher_core::Monitor;
+use crate::question::{Compute, Failure, Given, Mistake, Monitor, Section, Unit};
 use esscher_core::attention::Attention;
 use esscher_core::concentration::{Concentration, Horizon, Quantity};
 use esscher_core::measure::{Empirical, Law, Measure};
 use esscher_core::prompt::{PromptLength, QueryAverage};
-use esscher_lab::specification::{Mistake, Section, Written};
-use esscher_lab::{Failure, Unit};
+use esscher_lab::specification::Written;
 use std::sync::Arc;
 
 pub(super) struct Search {

@@ -3,11 +3,8 @@
 use super::answer::{Quantity, Row};
 use super::{Ask, describe};
 use crate::measured::Measured;
-use crate::question::{Compute, Given};
-use esscher_core::Monitor;
+use crate::question::{Compute, Failure, Given, Mistake, Monitor, Section, Unit};
 use esscher_core::numerics::linalg;
-use esscher_lab::specification::{Mistake, Section};
-use esscher_lab::{Failure, Unit};
 use esscher_zoo::catalogue::{Entry, Sizes};
 use esscher_zoo::large_prompt::{Comparison, Contender, Draws, Setting, Trials, compare};
 

@@ -3,7 +3,7 @@
 use super::answer::{Quantity, Row};
 use crate::drawing::Drawing;
 use crate::tabulating::{Tabulation, distinct};
-use esscher_report::{Axis, Block, Figure, Section};
+use esscher_report::{Axis, Block, Section};
 
 pub(super) fn section(rows: &[Row]) -> Section {
     let names = distinct(rows.iter().map(|row| row.mechanism.as_str()));
@@ -32,15 +32,13 @@ pub(super) fn section(rows: &[Row]) -> Section {
         let points = errors.iter().map(|row| row.number.point(row.length.unwrap_or(0) as f64));
         drawing.line(*name, colour, points.collect());
     }
-    let figure = Figure {
-        id: "errors".to_string(),
-        title: "Mean squared distance to the limit".to_string(),
-        caption: "Simulated prompts, one standard error. Averages approach their limit like 1/L; what decays does not settle."
-            .to_string(),
-        x: Axis::logarithmic("prompt length L"),
-        y: Axis::logarithmic("mean squared distance"),
-        series: drawing.series(),
-    };
+    let figure = drawing.figure(
+        "errors",
+        "Mean squared distance to the limit",
+        "Simulated prompts, one standard error. Averages approach their limit like 1/L; what decays does \
+         not settle.",
+        (Axis::logarithmic("prompt length L"), Axis::logarithmic("mean squared distance")),
+    );
     let blocks = vec![Block::Table(table), Block::Figure(figure)];
     Section::new("large-prompts", "The large-prompt question", blocks)
 }

@@ -4,13 +4,12 @@ use super::answer::{Quantity, Row};
 use super::ask::Attention;
 use super::{Ask, describe};
 use crate::measured::Measured;
-use crate::question::{Compute, Given};
+use crate::question::{Compute, Failure, Given, Mistake, Monitor, Section, Unit};
 use esscher_core::layers::{AtCollapse, Flow, FlowOptions, Layer, depth, exact_softmax_flow, flow};
 use esscher_core::measure::Gaussian;
 use esscher_core::numerics::linalg::{self, SymmetricEigen};
-use esscher_core::{Ending, Mat, MatRef, Monitor};
-use esscher_lab::specification::{Mistake, Section};
-use esscher_lab::{Failure, Named, Unit};
+use esscher_core::{Ending, Mat, MatRef};
+use esscher_lab::Named;
 
 pub(super) fn plan(mut ask: Ask, _: &mut Section, _: Given) -> Result<Ask, Mistake> {
     let asked = std::mem::take(&mut ask.attentions);

@@ -6,7 +6,7 @@ use crate::drawing::Drawing;
 use crate::tabulating::Tabulation;
 use esscher_core::Ending;
 use esscher_lab::Named;
-use esscher_report::{Axis, Block, Figure, Point, Section};
+use esscher_report::{Axis, Block, Point, Section};
 
 /// Curves that a figure shows at most; the table has them all.
 const MOST_CURVES: i64 = 6;
@@ -44,14 +44,7 @@ pub(super) fn section(ask: &Ask, attention: Attention, rows: &[Row]) -> Section 
     }
     let x = if ask.layers.is_some() { "depth: layers times step size" } else { "time t" };
     let figure = |id: &str, title: &str, caption: &str, y: Axis, drawing: Drawing| {
-        Block::Figure(Figure {
-            id: format!("{id}-{name}"),
-            title: title.to_string(),
-            caption: caption.to_string(),
-            x: Axis::linear(x),
-            y,
-            series: drawing.series(),
-        })
+        Block::Figure(drawing.figure(format!("{id}-{name}"), title, caption, (Axis::linear(x), y)))
     };
     let ends: Vec<&Row> =
         mine.iter().copied().filter(|row| row.time == last || row.index.is_none()).collect();

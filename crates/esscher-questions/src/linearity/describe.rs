@@ -33,16 +33,13 @@ pub fn gain_figure(rows: &[Row]) -> Figure {
         drawing.line(*law, colour, points(rows, law, Statistic::Gain));
     }
     drawing.level("linear attention", laws.len(), 1.0);
-    Figure {
-        id: "linearity-gain".to_string(),
-        title: "Output over the linear map".to_string(),
-        caption: "The part of $T(z) - Vm$ along $VGUz$, relative to it, averaged over directions. Exact. $m$ and $G$ are the \
-                  mean and the covariance of the tokens."
-            .to_string(),
-        x: Axis::logarithmic("size of the query |z|"),
-        y: Axis::linear("gain"),
-        series: drawing.series(),
-    }
+    drawing.figure(
+        "linearity-gain",
+        "Output over the linear map",
+        "The part of $T(z) - Vm$ along $VGUz$, relative to it, averaged over directions. Exact. $m$ and $G$ \
+         are the mean and the covariance of the tokens.",
+        (Axis::logarithmic("size of the query |z|"), Axis::linear("gain")),
+    )
 }
 
 /// The deviation against the size of the query, with the residual of the best affine map dashed.
@@ -52,16 +49,14 @@ pub fn deviation_figure(rows: &[Row]) -> Figure {
         drawing.line(law, colour, points(rows, law, Statistic::Deviation));
         drawing.dashed("best affine map", colour, points(rows, law, Statistic::Residual));
     }
-    Figure {
-        id: "linearity-deviation".to_string(),
-        title: "Distance from linear".to_string(),
-        caption: "Lines: the largest distance of $T(z)$ from $Vm + VGUz$, relative to $|VGUz|$. Dashed, in the colour of \
-                  their law: what the best affine map leaves unexplained. Exact; what is near $10^{-15}$ is rounding."
-            .to_string(),
-        x: Axis::logarithmic("size of the query |z|"),
-        y: Axis::logarithmic("relative distance"),
-        series: drawing.series(),
-    }
+    drawing.figure(
+        "linearity-deviation",
+        "Distance from linear",
+        "Lines: the largest distance of $T(z)$ from $Vm + VGUz$, relative to $|VGUz|$. Dashed, in the \
+         colour of their law: what the best affine map leaves unexplained. Exact; what is near $10^{-15}$ \
+         is rounding.",
+        (Axis::logarithmic("size of the query |z|"), Axis::logarithmic("relative distance")),
+    )
 }
 
 /// All numbers, a row per law and radius.

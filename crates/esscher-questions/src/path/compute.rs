@@ -4,15 +4,13 @@ use super::answer::{Row, Statistic};
 use super::{Ask, describe};
 use crate::asking::ScaledLaw;
 use crate::measured::Measured;
-use crate::question::{Compute, Given};
+use crate::question::{Compute, Failure, Given, Mistake, Monitor, Section, Unit};
 use crate::seeds::part_seed;
 use esscher_core::attention::Attention;
 use esscher_core::measure::{Empirical, Law};
 use esscher_core::numerics::linalg;
 use esscher_core::prompt::{FinitePrompt, PromptLength, SampleOptions, SampledPrompts, delta_method};
-use esscher_core::{Accuracy, Mat, Monitor};
-use esscher_lab::specification::{Mistake, Section};
-use esscher_lab::{Failure, Unit};
+use esscher_core::{Accuracy, Mat};
 use std::sync::Arc;
 
 /// Closed forms and the delta method in double precision.

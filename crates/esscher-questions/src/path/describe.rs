@@ -9,8 +9,8 @@ use esscher_report::{Axis, Block, Cell, DataTable, Figure, Point, Section};
 pub(super) fn sections(ask: &Ask, rows: &[Row]) -> Vec<Section> {
     let paths = paths(rows);
     let mut blocks = vec![Block::Prose(format!(
-        "The distance $|T[\\mu_L](z) - T[\\mu](z)|$, root mean square over {} queries, along {} single prompts per law: \
-         every point of a line is a longer prefix of the same tokens.",
+        "The distance $|T[\\mu_L](z) - T[\\mu](z)|$, root mean square over {} queries, along {} single \
+         prompts per law: every point of a line is a longer prefix of the same tokens.",
         ask.queries.len(),
         ask.prompts
     ))];
@@ -52,14 +52,12 @@ fn figures_of(paths: &[Paths], group: &[&Paths], theory: &str, explained: &str) 
             drawing.dashed(theory, colour, points(&known.theory));
         }
         let more = if part > 0 { format!("-part-{}", part + 1) } else { String::new() };
-        Figure {
-            id: format!("path-{theory}{more}"),
-            title: "Distance from the infinite prompt along single prompts".to_string(),
-            caption: format!("Each line is one prompt that grows. Dashed: {explained}."),
-            x: Axis::logarithmic("prompt length L"),
-            y: Axis::logarithmic("distance |T[μ_L] − T[μ]|"),
-            series: drawing.series(),
-        }
+        drawing.figure(
+            format!("path-{theory}{more}"),
+            "Distance from the infinite prompt along single prompts",
+            format!("Each line is one prompt that grows. Dashed: {explained}."),
+            (Axis::logarithmic("prompt length L"), Axis::logarithmic("distance |T[μ_L] − T[μ]|")),
+        )
     };
     group.chunks(MOST_LAWS).enumerate().map(figure).collect()
 }

@@ -3,11 +3,9 @@
 use super::answer::{Quantity, Row};
 use super::{Ask, describe};
 use crate::measured::Measured;
-use crate::question::{Compute, Given};
+use crate::question::{Compute, Failure, Given, Mistake, Monitor, Section, Unit};
+use esscher_core::Ending;
 use esscher_core::numerics::InstructionSet;
-use esscher_core::{Ending, Monitor};
-use esscher_lab::specification::{Mistake, Section};
-use esscher_lab::{Failure, Unit};
 use esscher_zoo::tasks::recall::Recall;
 use esscher_zoo::tasks::{Segment, Task};
 use esscher_zoo::training::{Continue, Model, Progress, Schedule, Streaming, Trained, Trial, evaluate};
@@ -90,17 +88,14 @@ impl Compute for Trials {
     type Row = Row;
 
     fn units(&self) -> Vec<Unit> {
-        self.trials
-            .iter()
-            .map(|trial| {
-                let tokens = (trial.schedule.batch * self.task.length()) as f64;
-                // Measured on a slow core: some nanoseconds per multiplication of the projections.
-                let work = tokens
-                    * (trial.layers * 8 * trial.width.pow(2) + trial.width * self.task.vocabulary()) as f64;
-                let cost = trial.schedule.steps as f64 * (1e-3 + 1e-9 * work);
-                Unit { label: format!("{}, seed {}", trial.name, trial.seed), cost }
-            })
-            .collect()
+        let unit = |trial: &Trial| {
+            let tokens = (trial.schedule.batch * self.task.length()) as f64;
+            // Measured on a slow core: some nanoseconds per multiplication of the projections.
+            let per_token = trial.layers * 8 * trial.width.pow(2) + trial.width * self.task.vocabulary();
+            let cost = trial.schedule.steps as f64 * (1e-3 + 1e-9 * (tokens * per_token as f64));
+            Unit { label: format!("{}, seed {}", trial.name, trial.seed), cost }
+        };
+        self.trials.iter().map(unit).collect()
     }
 
     fn run_unit(&self, unit: usize, monitor: &dyn Monitor) -> Result<Option<Vec<Row>>, Failure> {

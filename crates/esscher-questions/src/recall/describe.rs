@@ -5,7 +5,7 @@ use super::compute::{STREAMED, Trials};
 use crate::drawing::Drawing;
 use crate::tabulating::{Tabulation, distinct};
 use esscher_core::Ending;
-use esscher_report::{Axis, Block, Figure, Section};
+use esscher_report::{Axis, Block, Section};
 use esscher_zoo::tasks::Task;
 
 pub(super) fn section(trials: &Trials, rows: &[Row]) -> Section {
@@ -47,18 +47,11 @@ pub(super) fn section(trials: &Trials, rows: &[Row]) -> Section {
             drawing.line(format!("{}{seed}", line.0), colour, points.collect());
         }
         let caption = "Means over stretches of training batches, before the steps; bars are one standard error over the batches.";
-        Block::Figure(Figure {
-            id: format!("recall-{quantity}"),
-            title: title.to_string(),
-            caption: caption.to_string(),
-            x: Axis::linear("step"),
-            y,
-            series: drawing.series(),
-        })
+        Block::Figure(drawing.figure(format!("recall-{quantity}"), title, caption, (Axis::linear("step"), y)))
     };
     let prose = format!(
-        "Every sequence shows {} keys with their values and asks for each once more; of {} tokens, half are keys. The \
-         model must name the value at the place of the key.",
+        "Every sequence shows {} keys with their values and asks for each once more; of {} tokens, half are \
+         keys. The model must name the value at the place of the key.",
         trials.task.pairs(),
         trials.task.vocabulary()
     );

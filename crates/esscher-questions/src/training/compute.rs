@@ -6,13 +6,10 @@ use super::{Ask, describe};
 use crate::asking::Covariates;
 use crate::measured::length_name;
 use crate::planned::MOST_UNITS;
-use crate::question::{Compute, Given};
+use crate::question::{Compute, Failure, Given, Mistake, Monitor, Section, Unit};
 use crate::tabulating::distinct;
-use esscher_core::Monitor;
 use esscher_core::prompt::PromptLength;
 use esscher_core::regression::Method;
-use esscher_lab::specification::{Mistake, Section};
-use esscher_lab::{Failure, Unit};
 
 pub(super) struct Training {
     pub(super) ask: Ask,

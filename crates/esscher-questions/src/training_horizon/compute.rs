@@ -3,13 +3,10 @@
 use super::answer::{Outcome, Quantity, Row};
 use super::{Ask, describe};
 use crate::measured::Measured;
-use crate::question::{Compute, Given};
-use esscher_core::Monitor;
+use crate::question::{Compute, Failure, Given, Mistake, Monitor, Section, Unit};
 use esscher_core::concentration::Horizon;
 use esscher_core::prompt::PromptLength;
-use esscher_core::regression::{SpectralTask, training_excess, training_horizon};
-use esscher_lab::specification::{Mistake, Section};
-use esscher_lab::{Failure, Unit};
+use esscher_core::regression::{LinearRegression, SpectralTask, training_excess, training_horizon};
 
 pub(super) fn plan(mut ask: Ask, section: &mut Section, _: Given) -> Result<Ask, Mistake> {
     let given = ask.excesses.len();
@@ -26,11 +23,11 @@ impl Compute for Ask {
 
     fn units(&self) -> Vec<Unit> {
         let cost = 3.5 + self.beyond.len() as f64;
-        let label = |dimension: usize, excess: &f64| format!("d = {dimension}, excess {excess}");
-        let tasks = self.task.0.iter().map(|task| task.dimension());
-        tasks
-            .flat_map(|d| self.excesses.iter().map(move |excess| Unit { label: label(d, excess), cost }))
-            .collect()
+        let of_task = |task: &LinearRegression| {
+            let label = format!("d = {}, excess", task.dimension());
+            self.excesses.iter().map(move |excess| Unit { label: format!("{label} {excess}"), cost })
+        };
+        self.task.0.iter().flat_map(of_task).collect()
     }
 
     fn run_unit(&self, unit: usize, monitor: &dyn Monitor) -> Result<Option<Vec<Row>>, Failure> {

@@ -9,9 +9,9 @@ use esscher_report::{Axis, Block, Cell, DataTable, Figure, Point, Section};
 pub(super) fn sections(scales: &[f64], rows: &[Row]) -> Vec<Section> {
     let scales: Vec<String> = scales.iter().copied().map(figures).collect();
     let prose = format!(
-        "The smallest $L$ at which gradient flow from $A = \\alpha I/\\sqrt d$, $b = \\alpha$ (α = {}) becomes stationary \
-         with a risk of at most the noise floor plus ε. Exact: nothing is sampled; limits are known to 1e-6 ε. That the \
-         excess falls with $L$ is assumed by the search.",
+        "The smallest $L$ at which gradient flow from $A = \\alpha I/\\sqrt d$, $b = \\alpha$ (α = {}) \
+         becomes stationary with a risk of at most the noise floor plus ε. Exact: nothing is sampled; \
+         limits are known to 1e-6 ε. That the excess falls with $L$ is assumed by the search.",
         scales.join(", ")
     );
     let blocks = vec![Block::Prose(prose), Block::Table(table(rows)), Block::Figure(figure(rows))];
@@ -51,14 +51,12 @@ pub fn figure(rows: &[Row]) -> Figure {
         drawing.dots(format!("d = {dimension}"), colour, points(Quantity::Horizon));
         drawing.dashed("first order", colour, points(Quantity::FirstOrderHorizon));
     }
-    Figure {
-        id: "horizons-figure".to_string(),
-        title: "Prompts that suffice for an excess risk".to_string(),
-        caption: "Dots: exact, a whole number each. Dashed: the first-order prediction $\\min_b R_1(b)/\\varepsilon$, with $R_1$ \
-                  the coefficient of $1/L$ in the risk along the valley of the infinite prompt."
-            .to_string(),
-        x: Axis::logarithmic("excess risk ε above the noise floor"),
-        y: Axis::logarithmic("prompt length L(ε)"),
-        series: drawing.series(),
-    }
+    drawing.figure(
+        "horizons-figure",
+        "Prompts that suffice for an excess risk",
+        "Dots: exact, a whole number each. Dashed: the first-order prediction $\\min_b \
+         R_1(b)/\\varepsilon$, with $R_1$ the coefficient of $1/L$ in the risk along the valley of the \
+         infinite prompt.",
+        (Axis::logarithmic("excess risk ε above the noise floor"), Axis::logarithmic("prompt length L(ε)")),
+    )
 }
