@@ -4,10 +4,7 @@ use crate::planned::Planned;
 use esscher_lab::{Failure, Origin, Provenance, Table};
 use esscher_report::Document;
 
-/// The report of one run.
-///
-/// # Errors
-/// A result of another experiment.
+/// The report of one run; an error if the result is of another experiment.
 pub fn run_document(planned: &Planned, result: &Table, provenance: &Provenance) -> Result<Document, Failure> {
     Ok(Document {
         title: planned.title().to_string(),

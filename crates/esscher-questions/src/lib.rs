@@ -7,6 +7,7 @@
 pub mod asking;
 pub mod conduct;
 mod document;
+pub mod drawing;
 pub mod measured;
 mod planned;
 mod question;
@@ -18,16 +19,6 @@ pub use document::{program, provenance_lines, run_document};
 pub use planned::{Asked, Planned, RENAMED, Settings};
 pub use question::{Awaiting, Plan, Question};
 pub use sources::{Download, Sources};
-
-/// The list of questions, in the order of the guide: it makes their modules and [`questions`].
-macro_rules! questions {
-    ($($(#[$condition:meta])* $module:ident $(:: $inside:ident)*),* $(,)?) => {
-        /// All questions, in the order of the guide.
-        pub fn questions() -> &'static [Question] {
-            &[$($(#[$condition])* $module $(:: $inside)* ::QUESTION),*]
-        }
-    };
-}
 
 pub mod attend;
 #[cfg(feature = "audit")]
@@ -49,22 +40,25 @@ pub mod recall;
 pub mod training;
 pub mod training_horizon;
 
-questions! {
-    attend,
-    horizon,
-    linearity,
-    path,
-    concentration,
-    training,
-    training_horizon,
-    authors,
-    layers,
-    #[cfg(feature = "zoo")]
-    large_prompts,
-    #[cfg(feature = "training")]
-    recall,
-    #[cfg(feature = "audit")]
-    audit_heads,
-    #[cfg(feature = "audit")]
-    audit_model,
+/// All questions, in the order of the guide.
+pub fn questions() -> &'static [Question] {
+    &[
+        attend::QUESTION,
+        horizon::QUESTION,
+        linearity::QUESTION,
+        path::QUESTION,
+        concentration::QUESTION,
+        training::QUESTION,
+        training_horizon::QUESTION,
+        authors::QUESTION,
+        layers::QUESTION,
+        #[cfg(feature = "zoo")]
+        large_prompts::QUESTION,
+        #[cfg(feature = "training")]
+        recall::QUESTION,
+        #[cfg(feature = "audit")]
+        audit_heads::QUESTION,
+        #[cfg(feature = "audit")]
+        audit_model::QUESTION,
+    ]
 }

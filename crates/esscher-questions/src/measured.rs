@@ -104,6 +104,12 @@ impl From<Estimate> for Measured {
     }
 }
 
+impl From<Measured> for Cell {
+    fn from(number: Measured) -> Self {
+        number.cell()
+    }
+}
+
 /// A prompt length for legends and sentences: `L = 400`, `L = 10⁶`, `infinite prompt`.
 pub fn length_name(length: Option<i64>) -> String {
     match length {

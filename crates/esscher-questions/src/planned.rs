@@ -75,10 +75,7 @@ impl Asked {
         Self::of(Source::File { file: file.to_string(), text: text.to_string() }, settings)
     }
 
-    /// Reads what a door has written down itself, `kind` included.
-    ///
-    /// # Errors
-    /// As [`read`](Self::read), without a place.
+    /// Reads what a door has written down itself, `kind` included; mistakes have no place.
     pub fn written(written: Written, settings: Settings) -> Result<Self, Mistake> {
         Self::of(Source::Door(written), settings)
     }
@@ -86,11 +83,6 @@ impl Asked {
     fn of(source: Source, settings: Settings) -> Result<Self, Mistake> {
         let read = Planned::of(&source, settings, None)?;
         Ok(Asked { source, read })
-    }
-
-    /// The title for people.
-    pub fn title(&self) -> &str {
-        &self.read.title
     }
 
     /// The question that it asks.
@@ -103,10 +95,7 @@ impl Asked {
         self.read.seed
     }
 
-    /// What planning would download first.
-    ///
-    /// # Errors
-    /// A cache that cannot be read or is damaged.
+    /// What planning would download first; an error if the cache is damaged.
     pub fn download(&self, sources: &Sources) -> Result<Option<Download>, Error> {
         #[cfg(feature = "audit")]
         if let Some(name) = self.read.plan.awaits().and_then(|awaiting| awaiting.model.as_ref()) {
@@ -152,9 +141,6 @@ impl Planned {
     }
 
     /// Reads and plans what a door has written down itself, `kind` included; it needs no checkpoint.
-    ///
-    /// # Errors
-    /// As [`read`](Self::read), without a place.
     pub fn written(written: Written, settings: Settings) -> Result<Self, Mistake> {
         Asked::written(written, settings)?.plan(&Sources::default())
     }
@@ -167,9 +153,8 @@ impl Planned {
             let names: Vec<(&'static str, &'static Question)> =
                 questions().iter().map(|question| (question.name, question)).collect();
             if let Some((old, new)) = renamed(section) {
-                let mut mistake = section.mistake("kind", format!("`{old}` is called `{new}` now"));
-                mistake.hint = Some(format!("write `kind = \"{new}\"`"));
-                return Err(mistake);
+                let mistake = section.mistake("kind", format!("`{old}` is called `{new}` now"));
+                return Err(mistake.hinted(format!("write `kind = \"{new}\"`")));
             }
             let question = section.choice("kind", &names, None)?;
             let title = section.text("title", Some(question.title))?;
@@ -203,19 +188,12 @@ impl Planned {
     }
 
     /// The answer, computed here and kept in memory; nothing if the monitor asked to stop.
-    ///
-    /// # Errors
-    /// What the mathematics refuses.
     pub fn answer(&self, monitor: &dyn Monitor) -> Result<Option<Table>, Failure> {
         let mut tables = Vec::new();
         for unit in 0..self.plan.unit_count() {
-            if monitor.should_stop() {
-                return Ok(None);
-            }
-            match self.plan.run_unit(unit, monitor)? {
-                Some(table) => tables.push(table),
-                None => return Ok(None),
-            }
+            let found = if monitor.should_stop() { None } else { self.plan.run_unit(unit, monitor)? };
+            let Some(table) = found else { return Ok(None) };
+            tables.push(table);
         }
         self.plan.merge(tables).map(Some)
     }
@@ -240,10 +218,7 @@ impl Planned {
         Settings { seed: Some(self.seed), ..self.settings }
     }
 
-    /// The result as sections of a document.
-    ///
-    /// # Errors
-    /// A table that is not a result of this experiment.
+    /// The result as sections of a document; an error if it is of another experiment.
     pub fn sections(&self, result: &Table) -> Result<Vec<esscher_report::Section>, Failure> {
         self.plan.sections(result)
     }

@@ -1,11 +1,15 @@
 //! What a question is: it reads its keys, plans units, runs them, merges them and describes the result.
 //!
-//! Add a question: a folder beside this file with a `pub(crate) const QUESTION: Question`, and its line in `questions!`.
+//! Add a question: a folder beside this file with `question!` in its `mod.rs`, with its `mod` and its line in `questions()`.
 
-use esscher_core::Monitor;
+// What every `compute.rs` needs.
+pub(crate) use esscher_core::Monitor;
+pub(crate) use esscher_lab::specification::{Mistake, Section};
+pub(crate) use esscher_lab::{Failure, Unit};
+
 use esscher_core::numerics::InstructionSet;
-use esscher_lab::specification::{Mistake, Section, schema_of};
-use esscher_lab::{Failure, Record, Table, Unit};
+use esscher_lab::specification::schema_of;
+use esscher_lab::{Record, Table};
 use serde_json::{Value, json};
 use std::any::Any;
 
@@ -29,7 +33,6 @@ pub struct Question {
 impl Question {
     /// The JSON Schema of its specifications.
     pub fn schema(&self) -> Value {
-        let own = (self.properties)();
         let common = [
             ("kind", json!({ "const": self.name, "description": self.summary }), true),
             ("title", json!({ "type": "string", "description": "The heading of its report" }), false),
@@ -39,16 +42,36 @@ impl Question {
                 false,
             ),
         ];
-        // A question that has not listed its keys takes any.
-        let is_open = own.is_empty();
-        let common = common.into_iter().map(|(key, schema, required)| (key.to_string(), schema, required));
-        let mut schema = schema_of(common.chain(own).collect());
-        if is_open {
-            schema["additionalProperties"] = true.into();
-        }
-        schema
+        let common = common.map(|(key, schema, required)| (key.to_string(), schema, required));
+        schema_of(common.into_iter().chain((self.properties)()).collect())
     }
 }
+
+/// What is decided outside the keys of a question.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Given {
+    pub(crate) seed: u64,
+    pub(crate) instruction_set: InstructionSet,
+}
+
+/// The `QUESTION` of a folder: its `ask::Ask` has the keys, and its `compute::plan` plans what they ask for.
+macro_rules! question {
+    (name: $name:literal, title: $title:literal, summary: $summary:literal, example: $example:literal,) => {
+        pub(crate) const QUESTION: $crate::Question = $crate::Question {
+            name: $name,
+            title: $title,
+            summary: $summary,
+            example: $example,
+            properties: <ask::Ask as esscher_lab::specification::Keys>::properties,
+            read: |section, seed, instruction_set| {
+                let ask = <ask::Ask as esscher_lab::specification::Keys>::read(section)?;
+                let given = $crate::question::Given { seed, instruction_set };
+                Ok(Box::new(compute::plan(ask, section, given)?))
+            },
+        };
+    };
+}
+pub(crate) use question;
 
 /// What a question makes of a specification. The laws are those of [`Experiment`](esscher_lab::Experiment).
 pub trait Plan: Any + Send + Sync {
@@ -60,27 +83,13 @@ pub trait Plan: Any + Send + Sync {
         self.units().len()
     }
 
-    /// Runs one unit; nothing if the monitor asked to stop.
-    ///
-    /// # Errors
-    /// What the mathematics refuses.
+    /// Runs one unit; nothing if the monitor asked to stop, an error if the mathematics refuses.
     fn run_unit(&self, unit: usize, monitor: &dyn Monitor) -> Result<Option<Table>, Failure>;
 
-    /// The result from the units' tables in order: their rows, unless the question has more to say.
-    ///
-    /// # Errors
-    /// Tables of another experiment.
-    fn merge(&self, units: Vec<Table>) -> Result<Table, Failure> {
-        let mut units = units.into_iter();
-        let mut all = units.next().ok_or("there are no units to merge")?;
-        units.try_for_each(|unit| all.append(unit))?;
-        Ok(all)
-    }
+    /// The result from the units' tables in order; an error if they are of another experiment.
+    fn merge(&self, units: Vec<Table>) -> Result<Table, Failure>;
 
     /// The result as sections of a document: what was measured, tables, figures.
-    ///
-    /// # Errors
-    /// A result of another experiment.
     fn sections(&self, result: &Table) -> Result<Vec<esscher_report::Section>, Failure>;
 
     /// What it waits for if it was read from its keys alone and needs files.
@@ -116,6 +125,10 @@ impl Plan for Awaiting {
         Err(Self::REASON.into())
     }
 
+    fn merge(&self, _units: Vec<Table>) -> Result<Table, Failure> {
+        Err(Self::REASON.into())
+    }
+
     fn sections(&self, _result: &Table) -> Result<Vec<esscher_report::Section>, Failure> {
         Err(Self::REASON.into())
     }
@@ -130,32 +143,23 @@ pub trait Compute: Send + Sync + 'static {
     /// A row of the answer.
     type Row: Record + Send;
 
-    /// The plan of work.
+    /// As [`Plan::units`].
     fn units(&self) -> Vec<Unit>;
 
-    /// How many units there are: asked before they are listed.
+    /// As [`Plan::unit_count`].
     fn unit_count(&self) -> usize {
         self.units().len()
     }
 
-    /// Runs one unit; nothing if the monitor asked to stop.
-    ///
-    /// # Errors
-    /// What the mathematics refuses.
+    /// As [`Plan::run_unit`], of a unit that there is.
     fn run_unit(&self, unit: usize, monitor: &dyn Monitor) -> Result<Option<Vec<Self::Row>>, Failure>;
 
     /// The answer from the units' rows in order: all of them, unless the question has more to say.
-    ///
-    /// # Errors
-    /// Rows that make no answer.
     fn merge(&self, units: Vec<Vec<Self::Row>>) -> Result<Vec<Self::Row>, Failure> {
         Ok(units.into_iter().flatten().collect())
     }
 
-    /// The answer as sections of a document: what was measured, tables, figures.
-    ///
-    /// # Errors
-    /// An answer that cannot be described.
+    /// As [`Plan::sections`].
     fn describe(&self, rows: &[Self::Row]) -> Result<Vec<esscher_report::Section>, Failure>;
 }
 

@@ -1,6 +1,53 @@
-//! What readers of a table are spared: columns that say the same in every row, and digits beyond three.
+//! What readers of a table are spared: columns that say the same in every row or nothing, and digits beyond three.
 
-use esscher_report::Cell;
+use esscher_report::{Cell, DataTable};
+
+/// A table that is made column by column, with a row for each of some lines.
+pub struct Tabulation<'a, T> {
+    lines: &'a [T],
+    columns: Vec<String>,
+    rows: Vec<Vec<Cell>>,
+    said: String,
+}
+
+impl<'a, T> Tabulation<'a, T> {
+    /// A row for each line, no column yet.
+    pub fn of(lines: &'a [T]) -> Self {
+        Tabulation { lines, columns: Vec::new(), rows: vec![Vec::new(); lines.len()], said: String::new() }
+    }
+
+    /// One more column.
+    pub fn column<C: Into<Cell>>(mut self, heading: &str, cell: impl Fn(&'a T) -> C) -> Self {
+        self.columns.push(heading.to_string());
+        self.rows.iter_mut().zip(self.lines).for_each(|(row, line)| row.push(cell(line).into()));
+        self
+    }
+
+    /// Says in the caption what a column says in every row, if it does, `Class: exact.` for the word `Class`.
+    pub fn constant(mut self, heading: &str, word: &str) -> Self {
+        match take_constant(&mut self.columns, &mut self.rows, heading) {
+            Some(Cell::Text(text)) => self.said += &format!(" {word}: {text}."),
+            Some(Cell::Integer(number)) => self.said += &format!(" {word} is {number}."),
+            Some(Cell::Number { value, .. }) => {
+                self.said += &format!(" {word} is {}.", (1e3 * value).round() / 1e3)
+            }
+            _ => {}
+        }
+        self
+    }
+
+    /// The table, without columns that have no entry.
+    pub fn table(mut self, id: impl Into<String>, caption: impl Into<String>) -> DataTable {
+        for index in (0..self.columns.len()).rev() {
+            if !self.rows.is_empty() && self.rows.iter().all(|row| row[index] == Cell::Missing) {
+                self.columns.remove(index);
+                self.rows.iter_mut().for_each(|row| drop(row.remove(index)));
+            }
+        }
+        let caption = caption.into() + &self.said;
+        DataTable { id: id.into(), caption, columns: self.columns, rows: self.rows }
+    }
+}
 
 /// Takes a column out of a table if all its entries are equal, and returns that entry for the caption.
 pub fn take_constant(columns: &mut Vec<String>, rows: &mut [Vec<Cell>], heading: &str) -> Option<Cell> {
@@ -19,6 +66,17 @@ pub fn take_constant(columns: &mut Vec<String>, rows: &mut [Vec<Cell>], heading:
 /// A number without an error, rounded to three significant digits.
 pub fn rounded(value: f64) -> Cell {
     Cell::Number { value: format!("{value:.2e}").parse().unwrap_or(value), error: None }
+}
+
+/// Each once, in the order of first mention.
+pub fn distinct<T: PartialEq>(items: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut found = Vec::new();
+    for item in items {
+        if !found.contains(&item) {
+            found.push(item);
+        }
+    }
+    found
 }
 
 #[cfg(test)]

@@ -31,6 +31,13 @@ pub struct Section {
     pub blocks: Vec<Block>,
 }
 
+impl Section {
+    /// A section without a verdict.
+    pub fn new(id: impl Into<String>, title: impl Into<String>, blocks: Vec<Block>) -> Self {
+        Section { id: id.into(), title: title.into(), verdict: None, blocks }
+    }
+}
+
 /// How a claim fared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
@@ -100,4 +107,28 @@ pub enum Cell {
     },
     /// Nothing was measured here.
     Missing,
+}
+
+macro_rules! cells {
+    ($($type:ty: $value:ident => $cell:expr),* $(,)?) => {
+        $(impl From<$type> for Cell {
+            fn from($value: $type) -> Self {
+                $cell
+            }
+        })*
+    };
+}
+
+cells! {
+    &str: text => Cell::Text(text.to_string()),
+    String: text => Cell::Text(text),
+    i64: number => Cell::Integer(number),
+    u64: number => Cell::Integer(number as i64),
+    f64: value => Cell::Number { value, error: None },
+}
+
+impl<T: Into<Cell>> From<Option<T>> for Cell {
+    fn from(known: Option<T>) -> Self {
+        known.map_or(Cell::Missing, T::into)
+    }
 }

@@ -27,6 +27,18 @@ pub struct Axis {
     pub scale: Scale,
 }
 
+impl Axis {
+    /// With evenly placed numbers.
+    pub fn linear(label: impl Into<String>) -> Self {
+        Axis { label: label.into(), scale: Scale::Linear }
+    }
+
+    /// With numbers placed by their logarithm.
+    pub fn logarithmic(label: impl Into<String>) -> Self {
+        Axis { label: label.into(), scale: Scale::Logarithmic }
+    }
+}
+
 /// How numbers are placed on an axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Scale {

@@ -43,6 +43,11 @@ impl Mistake {
         Mistake { place: None, key: String::new(), problem: Problem::Wrong(message.to_string()), hint: None }
     }
 
+    /// The same with what to do.
+    pub fn hinted(self, hint: impl Into<String>) -> Self {
+        Mistake { hint: Some(hint.into()), ..self }
+    }
+
     /// The sentence without the place.
     pub fn message(&self) -> String {
         let key = &self.key;

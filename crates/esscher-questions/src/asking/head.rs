@@ -8,6 +8,11 @@ use serde_json::{Value, json};
 /// Largest dimension that a specification may ask for.
 pub const LARGEST_DIMENSION: usize = 1024;
 
+/// This number times the identity.
+pub(super) fn multiple(scale: f64, dimension: usize) -> Mat<f64> {
+    Mat::from_fn(dimension, dimension, |i, j| if i == j { scale } else { 0.0 })
+}
+
 /// Reads a d × d matrix, `key = 0.5` for a multiple of the identity or `key = [[...], ...]`.
 ///
 /// # Errors
@@ -18,21 +23,28 @@ pub fn square(
     dimension: usize,
     default: Option<f64>,
 ) -> Result<Mat<f64>, Mistake> {
-    match section.form(key) {
-        Some(Form::List) => {
-            let rows = section.matrix(key, LARGEST_DIMENSION)?;
-            if rows.len() != dimension || rows[0].len() != dimension {
-                let found = format!("{} x {}", rows.len(), rows[0].len());
-                return Err(section
-                    .mistake(key, format!("expected {dimension} x {dimension} entries, found {found}")));
-            }
-            Ok(Mat::from_fn(dimension, dimension, |i, j| rows[i][j]))
-        }
-        _ => {
-            let scale = section.real(key, Bounds::Any, default)?;
-            Ok(Mat::from_fn(dimension, dimension, |i, j| if i == j { scale } else { 0.0 }))
-        }
+    let expected = format!("{dimension} x {dimension} entries");
+    matrix(section, key, dimension, default, &expected, |size| size == (dimension, dimension))
+}
+
+/// A multiple of the identity, or a matrix whose numbers of rows and columns fit.
+fn matrix(
+    section: &mut Section,
+    key: &'static str,
+    dimension: usize,
+    default: Option<f64>,
+    expected: &str,
+    fits: impl Fn((usize, usize)) -> bool,
+) -> Result<Mat<f64>, Mistake> {
+    if section.form(key) != Some(Form::List) {
+        return Ok(multiple(section.real(key, Bounds::Any, default)?, dimension));
     }
+    let rows = section.matrix(key, LARGEST_DIMENSION)?;
+    let (count, columns) = (rows.len(), rows[0].len());
+    if !fits((count, columns)) {
+        return Err(section.mistake(key, format!("expected {expected}, found {count} x {columns}")));
+    }
+    Ok(Mat::from_fn(count, columns, |i, j| rows[i][j]))
 }
 
 /// The rule of a [`square`] matrix, by default the identity.
@@ -47,67 +59,50 @@ pub(super) fn matrix_schema() -> Value {
     json!({ "type": "array", "items": row, "minItems": 1, "maxItems": LARGEST_DIMENSION })
 }
 
-/// The rule of the table `[head]`: `score` and `value`, each a number (times the identity) or a matrix of d × d.
+/// The rule of the table `[head]`: `score` and `value`, each a number (times the identity) or a matrix of d × d; a door may
+/// hand over a head as it is.
 pub fn head(dimension: usize) -> impl Rule<Value = Softmax> {
     let read = move |section: &mut Section, key| {
-        if let Some(head) = section.native::<Softmax>(key) {
-            let found = (head.token_dimension(), head.query_dimension());
-            if found != (dimension, dimension) {
-                let message =
-                    format!("expected a head of {dimension} x {dimension}, found {} x {}", found.0, found.1);
-                return Err(section.mistake(key, message));
-            }
-            return Ok(head.as_ref().clone());
+        let head = read_head(section, key, dimension, true)?;
+        let (rows, columns) = (head.token_dimension(), head.query_dimension());
+        if (rows, columns) != (dimension, dimension) {
+            let message = format!("expected a head of {dimension} x {dimension}, found {rows} x {columns}");
+            return Err(section.mistake(key, message));
         }
-        section.table(key, |head| {
-            let score = square(head, "score", dimension, Some(1.0))?;
-            let value = square(head, "value", dimension, Some(1.0))?;
-            let made = Softmax::new(score.as_ref(), value.as_ref());
-            head.accept("score", made)
-        })
+        Ok(head)
     };
     own(read, head_schema()).optional()
 }
 
-/// Reads `[head]` where U may have any number of columns (the dimension of a query) and V any number of rows; a door may hand
-/// over a head as it is.
-///
-/// # Errors
-/// Matrices that do not fit tokens of this dimension.
-pub fn any_head(section: &mut Section, key: &'static str, dimension: usize) -> Result<Softmax, Mistake> {
+/// The same where U may have any number of columns, the dimension of a query, and V any number of rows.
+pub fn any_head(dimension: usize) -> impl Rule<Value = Softmax> {
+    own(move |section, key| read_head(section, key, dimension, false), head_schema()).optional()
+}
+
+fn read_head(
+    section: &mut Section,
+    key: &'static str,
+    dimension: usize,
+    is_square: bool,
+) -> Result<Softmax, Mistake> {
     if let Some(head) = section.native::<Softmax>(key) {
         return Ok(head.as_ref().clone());
     }
     section.table(key, |head| {
-        let score = rectangle(head, "score", dimension, true)?;
-        let value = rectangle(head, "value", dimension, false)?;
+        let (score, value) = if is_square {
+            (square(head, "score", dimension, Some(1.0))?, square(head, "value", dimension, Some(1.0))?)
+        } else {
+            let (rows, columns) = (format!("{dimension} rows"), format!("{dimension} columns"));
+            let score = matrix(head, "score", dimension, Some(1.0), &rows, |size| size.0 == dimension)?;
+            (score, matrix(head, "value", dimension, Some(1.0), &columns, |size| size.1 == dimension)?)
+        };
         let made = Softmax::new(score.as_ref(), value.as_ref());
         head.accept("score", made)
     })
 }
 
-/// A number (times the identity) or a matrix with this many rows, or columns.
-fn rectangle(
-    section: &mut Section,
-    key: &'static str,
-    dimension: usize,
-    is_rows: bool,
-) -> Result<Mat<f64>, Mistake> {
-    if section.form(key) != Some(Form::List) {
-        return square(section, key, dimension, Some(1.0));
-    }
-    let rows = section.matrix(key, LARGEST_DIMENSION)?;
-    let found = if is_rows { rows.len() } else { rows[0].len() };
-    if found != dimension {
-        let side = if is_rows { "rows" } else { "columns" };
-        let message = format!("expected {dimension} {side}, found {} x {}", rows.len(), rows[0].len());
-        return Err(section.mistake(key, message));
-    }
-    Ok(Mat::from_fn(rows.len(), rows[0].len(), |i, j| rows[i][j]))
-}
-
 /// The JSON Schema of `[head]`.
-pub fn head_schema() -> Value {
+fn head_schema() -> Value {
     let matrix = |description: &str| json!({ "type": ["number", "array"], "format": "matrix", "default": 1.0, "description": description });
     json!({ "type": "object", "additionalProperties": false, "properties": {
         "score": matrix("U, from queries to tokens: a number (times the identity) or rows"),
@@ -115,11 +110,13 @@ pub fn head_schema() -> Value {
     } })
 }
 
-/// Reads one vector of this dimension, or a list of them.
-///
-/// # Errors
-/// Vectors of another dimension.
-pub fn vectors(
+/// The rule of one vector of this dimension, or a list of them.
+pub fn vectors(dimension: usize, most: usize) -> impl Rule<Value = Vec<Vec<f64>>> {
+    let read = move |section: &mut Section, key| read_vectors(section, key, dimension, most);
+    own(read, json!({ "type": "array", "format": "vectors" }))
+}
+
+fn read_vectors(
     section: &mut Section,
     key: &'static str,
     dimension: usize,

@@ -1,7 +1,6 @@
 //! A law of tokens or queries: a family with its parameters.
 
-use super::head::{LARGEST_DIMENSION, square};
-use esscher_core::Mat;
+use super::head::{LARGEST_DIMENSION, multiple, square};
 use esscher_core::measure::{Affine, Cube, Empirical, Gaussian, Laplace, Law, Mixture, Rademacher, Sphere};
 use esscher_lab::specification::{Bounds, Form, Mistake, Section, Written};
 use serde_json::{Value, json};
@@ -13,18 +12,7 @@ pub struct Family {
     pub name: &'static str,
     /// One sentence.
     pub summary: &'static str,
-    build: Build,
-}
-
-#[derive(Clone, Copy)]
-enum Build {
-    Gaussian,
-    Rademacher,
-    Cube,
-    Sphere,
-    Laplace,
-    Mixture,
-    Points,
+    read: fn(&mut Section) -> Result<Law, Mistake>,
 }
 
 /// The families, in the order of the guide.
@@ -32,39 +20,59 @@ pub const FAMILIES: &[Family] = &[
     Family {
         name: "gaussian",
         summary: "Normal tokens, N(mean, covariance); finite prompts are exact at any length.",
-        build: Build::Gaussian,
+        read: |table| {
+            let dimension = dimension(table)?;
+            Ok(Arc::new(gaussian(table, dimension)?))
+        },
     },
     Family {
         name: "mixture",
         summary: "A finite mixture of normal laws; finite prompts are exact at any length.",
-        build: Build::Mixture,
+        read: mixture,
     },
     Family {
         name: "rademacher",
         summary: "Independent coordinates, each plus or minus `scale` with equal chance.",
-        build: Build::Rademacher,
+        read: |table| scaled(table, rademacher),
     },
     Family {
         name: "cube",
         summary: "Independent coordinates, uniform, of standard deviation `scale`.",
-        build: Build::Cube,
+        read: |table| scaled(table, cube),
     },
     Family {
         name: "sphere",
         summary: "Uniform on the sphere, each coordinate of standard deviation `scale`.",
-        build: Build::Sphere,
+        read: |table| scaled(table, sphere),
     },
     Family {
         name: "laplace",
         summary: "Independent two-sided exponential coordinates of standard deviation `scale`; not sub-Gaussian.",
-        build: Build::Laplace,
+        read: |table| {
+            scaled(table, |dimension| Ok((Arc::new(Laplace::new(dimension, 0.5_f64.sqrt())?), 1.0)))
+        },
     },
     Family {
         name: "points",
         summary: "The empirical law of given points: a prompt of your own.",
-        build: Build::Points,
+        read: points,
     },
 ];
+
+/// A law with the standard deviation of one of its coordinates.
+type Base = esscher_core::Result<(Law, f64)>;
+
+pub(super) fn rademacher(dimension: usize) -> Base {
+    Ok((Arc::new(Rademacher::new(dimension)?), 1.0))
+}
+
+pub(super) fn cube(dimension: usize) -> Base {
+    Ok((Arc::new(Cube::new(dimension)?), 1.0 / 3.0_f64.sqrt()))
+}
+
+pub(super) fn sphere(dimension: usize) -> Base {
+    Ok((Arc::new(Sphere::new(dimension, (dimension as f64).sqrt())?), 1.0))
+}
 
 /// Components times dimension cubed of a mixture, at most: four of dimension 1024, 256 of dimension 256.
 const LARGEST_FACTORISATIONS: f64 = 4.3e9;
@@ -88,17 +96,14 @@ pub fn law(section: &mut Section, key: &'static str) -> Result<Law, Mistake> {
 
 /// Puts the table in the place of a law that is written in short.
 pub(super) fn expand_short_form(section: &mut Section, key: &'static str) -> Result<(), Mistake> {
-    if let Some(Written::Text(text)) = section.written(key) {
-        let longer = short_form(text).ok_or_else(|| text.clone());
-        match longer {
-            Ok(longer) => section.replace(key, longer),
-            Err(text) => {
-                let shown: String = text.chars().take(60).collect();
-                let mut mistake = section.mistake(key, format!("`{shown}` is not a law"));
-                mistake.hint =
-                    Some("write gaussian:4, rademacher:4:0.5, or a table with a family and its keys".into());
-                return Err(mistake);
-            }
+    let Some(Written::Text(text)) = section.written(key) else { return Ok(()) };
+    match short_form(text) {
+        Some(longer) => section.replace(key, longer),
+        None => {
+            let shown: String = text.chars().take(60).collect();
+            let mistake = section.mistake(key, format!("`{shown}` is not a law"));
+            let hint = "write gaussian:4, rademacher:4:0.5, or a table with a family and its keys";
+            return Err(mistake.hinted(hint));
         }
     }
     Ok(())
@@ -132,16 +137,7 @@ pub(super) fn law_of(table: &mut Section) -> Result<(&'static Family, Law), Mist
     let names: Vec<(&'static str, &'static Family)> =
         FAMILIES.iter().map(|family| (family.name, family)).collect();
     let family = table.choice("family", &names, None)?;
-    let law = match family.build {
-        Build::Gaussian => {
-            let dimension = dimension(table)?;
-            Arc::new(gaussian(table, dimension)?)
-        }
-        Build::Mixture => mixture(table)?,
-        Build::Points => points(table)?,
-        other => coordinates(table, other)?,
-    };
-    Ok((family, law))
+    Ok((family, (family.read)(table)?))
 }
 
 fn dimension(table: &mut Section) -> Result<usize, Mistake> {
@@ -155,18 +151,15 @@ fn mean(table: &mut Section, dimension: usize) -> Result<Vec<f64>, Mistake> {
 
 fn gaussian(table: &mut Section, dimension: usize) -> Result<Gaussian, Mistake> {
     let mean = mean(table, dimension)?;
-    let covariance = match (table.form("covariance"), table.form("scale")) {
-        (Some(_), Some(_)) => {
+    if table.form("covariance").is_some() {
+        if table.form("scale").is_some() {
             return Err(table.mistake("scale", "a `covariance` is given as well; give one of the two"));
         }
-        (Some(_), None) => square(table, "covariance", dimension, None)?,
-        (None, _) => {
-            let scale = table.real("scale", Bounds::Between(0.0, 1e6), Some(1.0))?;
-            Mat::from_fn(dimension, dimension, |i, j| if i == j { scale * scale } else { 0.0 })
-        }
-    };
-    let key = if table.form("covariance").is_some() { "covariance" } else { "scale" };
-    table.accept(key, Gaussian::new(&mean, covariance.as_ref()))
+        let covariance = square(table, "covariance", dimension, None)?;
+        return table.accept("covariance", Gaussian::new(&mean, covariance.as_ref()));
+    }
+    let scale = table.real("scale", Bounds::Between(0.0, 1e6), Some(1.0))?;
+    table.accept("scale", Gaussian::new(&mean, multiple(scale * scale, dimension).as_ref()))
 }
 
 fn mixture(table: &mut Section) -> Result<Law, Mistake> {
@@ -191,35 +184,23 @@ fn points(table: &mut Section) -> Result<Law, Mistake> {
             format!("expected points of dimension up to {LARGEST_DIMENSION}, found {}", rows[0].len());
         return Err(table.mistake("points", message));
     }
-    let made = match table.form("weights") {
-        Some(_) => {
-            let weights = table.reals("weights", Bounds::NotNegative, rows.len()..=rows.len(), None)?;
-            Empirical::from_tokens(rows[0].len(), &rows.concat()).and_then(|law| law.with_weights(&weights))
-        }
-        None => Empirical::from_tokens(rows[0].len(), &rows.concat()),
-    };
+    let mut made = Empirical::from_tokens(rows[0].len(), &rows.concat());
+    if table.form("weights").is_some() {
+        let weights = table.reals("weights", Bounds::NotNegative, rows.len()..=rows.len(), None)?;
+        made = made.and_then(|law| law.with_weights(&weights));
+    }
     Ok(Arc::new(table.accept("points", made)?))
 }
 
-fn coordinates(table: &mut Section, family: Build) -> Result<Law, Mistake> {
+/// A law with the mean and the standard deviation that the table says.
+fn scaled(table: &mut Section, base: fn(usize) -> Base) -> Result<Law, Mistake> {
     let dimension = dimension(table)?;
     let mean = mean(table, dimension)?;
     let scale = table.real("scale", Bounds::Between(1e-6, 1e6), Some(1.0))?;
-    // Each base law with the standard deviation of one of its coordinates.
-    let base: Result<(Law, f64), _> = match family {
-        Build::Cube => Cube::new(dimension).map(|law| (Arc::new(law) as Law, 1.0 / 3.0_f64.sqrt())),
-        Build::Sphere => {
-            Sphere::new(dimension, (dimension as f64).sqrt()).map(|law| (Arc::new(law) as Law, 1.0))
-        }
-        Build::Laplace => Laplace::new(dimension, 0.5_f64.sqrt()).map(|law| (Arc::new(law) as Law, 1.0)),
-        _ => Rademacher::new(dimension).map(|law| (Arc::new(law) as Law, 1.0)),
-    };
-    let (base, deviation) = table.accept("family", base)?;
+    let (base, deviation) = table.accept("family", base(dimension))?;
     if scale == deviation && mean.iter().all(|entry| *entry == 0.0) {
         return Ok(base);
     }
-    let factor = scale / deviation;
-    let matrix = Mat::from_fn(dimension, dimension, |i, j| if i == j { factor } else { 0.0 });
-    let made = Affine::new(matrix.as_ref(), &mean, base);
+    let made = Affine::new(multiple(scale / deviation, dimension).as_ref(), &mean, base);
     Ok(Arc::new(table.accept("scale", made)?))
 }

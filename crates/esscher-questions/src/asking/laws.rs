@@ -16,16 +16,34 @@ pub struct NamedLaw {
     pub law: Law,
 }
 
-impl NamedLaw {
-    /// The law of σ times a token.
-    ///
-    /// # Errors
-    /// A factor that is not finite.
-    pub fn scaled(&self, sigma: f64) -> esscher_core::Result<Law> {
-        if sigma == 1.0 {
-            return Ok(self.law.clone());
+/// The law of σ times a token of a named law.
+#[derive(Debug, Clone)]
+pub struct ScaledLaw {
+    /// The name of the law.
+    pub name: String,
+    /// σ.
+    pub sigma: f64,
+    /// The law of the scaled token.
+    pub tokens: Law,
+}
+
+impl ScaledLaw {
+    /// Every law at every scale.
+    pub fn all(section: &mut Section, laws: &[NamedLaw], sigmas: &[f64]) -> Result<Vec<Self>, Mistake> {
+        let mut all = Vec::new();
+        for NamedLaw { name, law } in laws {
+            for &sigma in sigmas {
+                let scaled = || Affine::scaled(sigma, law.clone()).map(|law| Arc::new(law) as Law);
+                let tokens = if sigma == 1.0 { law.clone() } else { section.accept("sigmas", scaled())? };
+                all.push(ScaledLaw { name: name.clone(), sigma, tokens });
+            }
         }
-        Ok(Arc::new(Affine::scaled(sigma, self.law.clone())?))
+        Ok(all)
+    }
+
+    /// The law with its scale, for people.
+    pub fn label(&self) -> String {
+        format!("{}, σ = {}", self.name, self.sigma)
     }
 }
 

@@ -1,21 +1,34 @@
 //! Prompt lengths: a list, or a grid that is even in the logarithm.
 
 use esscher_core::prompt::PromptLength;
-use esscher_lab::specification::{Bounds, Form, Mistake, Section};
-use serde_json::{Value, json};
+use esscher_lab::specification::{Bounds, Form, Mistake, Rule, Section, own};
+use serde_json::json;
 
 const LONGEST: u64 = 1_000_000_000_000;
 
-/// The JSON Schema of prompt lengths.
-pub fn lengths_schema() -> Value {
-    json!({ "type": ["array", "object"], "items": { "type": "integer", "minimum": 1, "maximum": LONGEST } })
+/// The rule of `lengths = [10, 1e3, 1e12]` or `lengths = { from = 10, to = 1e12, per_decade = 2 }`; increasing and different.
+pub fn lengths() -> impl Rule<Value = Vec<PromptLength>> {
+    lengths_up_to(LONGEST)
 }
 
-/// Reads `lengths = [10, 1e3, 1e12]` or `lengths = { from = 10, to = 1e12, per_decade = 2 }`; increasing and different.
-///
-/// # Errors
-/// Lengths outside 1 to 10¹², more than 200 of them, an end before its start.
-pub fn lengths(section: &mut Section, key: &'static str) -> Result<Vec<PromptLength>, Mistake> {
+/// The same where prompts are drawn token by token, which takes its time.
+pub fn lengths_up_to(longest: u64) -> impl Rule<Value = Vec<PromptLength>> {
+    let read = move |section: &mut Section, key| {
+        let lengths = read(section, key)?;
+        match lengths.last().filter(|length| length.get() > longest) {
+            None => Ok(lengths),
+            Some(length) => {
+                let message =
+                    format!("prompts are drawn token by token, up to {longest} of them; found {length}");
+                Err(section.mistake(key, message))
+            }
+        }
+    };
+    let items = json!({ "type": "integer", "minimum": 1, "maximum": LONGEST });
+    own(read, json!({ "type": ["array", "object"], "items": items }))
+}
+
+fn read(section: &mut Section, key: &'static str) -> Result<Vec<PromptLength>, Mistake> {
     let mut found = match section.form(key) {
         Some(Form::Table) => section.table(key, |grid| {
             let from = grid.integer("from", 1..=LONGEST, None)?;

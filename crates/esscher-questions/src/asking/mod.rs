@@ -8,10 +8,10 @@ mod simulation;
 mod task;
 mod tokens;
 
-pub use head::{LARGEST_DIMENSION, any_head, head, head_schema, square, square_rule, vectors};
+pub use head::{LARGEST_DIMENSION, any_head, head, square, square_rule, vectors};
 pub use law::{FAMILIES, Family, law, law_schema};
-pub use laws::{NamedLaw, TokenLaws};
-pub use lengths::{lengths, lengths_schema};
+pub use laws::{NamedLaw, ScaledLaw, TokenLaws};
+pub use lengths::{lengths, lengths_up_to};
 pub use simulation::{PRECISIONS, sigmas};
 pub use task::{Covariates, InitialScale, Tasks};
 pub use tokens::{GivenTokens, Tokens, tokens};

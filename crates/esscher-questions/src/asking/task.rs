@@ -1,8 +1,10 @@
 //! In-context linear-regression tasks: covariance, noise and prior, in one dimension or several.
 
 use super::head::{LARGEST_DIMENSION, matrix_schema};
+use super::law;
+use crate::tabulating::distinct;
 use esscher_core::Mat;
-use esscher_core::measure::{Affine, Cube, Gaussian, Law, Rademacher, Sphere};
+use esscher_core::measure::{Affine, Gaussian, Law};
 use esscher_core::numerics::linalg::{self, SymmetricEigen};
 use esscher_core::regression::{LinearRegression, SpectralTask};
 use esscher_lab::specification::{Bounds, Keys, Kind, Mistake, Section, choice, integers, own, real, reals};
@@ -26,16 +28,13 @@ named! {
 
 impl Covariates {
     /// The law with the covariance of this task.
-    ///
-    /// # Errors
-    /// What the law refuses.
     pub fn law(self, task: &LinearRegression) -> esscher_core::Result<Law> {
         let dimension = task.dimension();
-        let (base, deviation): (Law, f64) = match self {
+        let (base, deviation) = match self {
             Covariates::Gaussian => return Ok(Arc::new(Gaussian::centred(task.covariance())?)),
-            Covariates::Rademacher => (Arc::new(Rademacher::new(dimension)?), 1.0),
-            Covariates::Cube => (Arc::new(Cube::new(dimension)?), 1.0 / 3.0_f64.sqrt()),
-            Covariates::Sphere => (Arc::new(Sphere::new(dimension, (dimension as f64).sqrt())?), 1.0),
+            Covariates::Rademacher => law::rademacher(dimension)?,
+            Covariates::Cube => law::cube(dimension)?,
+            Covariates::Sphere => law::sphere(dimension)?,
         };
         let root = SymmetricEigen::new("the covariance", task.covariance())?.map(f64::sqrt);
         if deviation == 1.0 && root == linalg::identity(dimension) {
@@ -107,10 +106,7 @@ impl Keys for Tasks {
 impl TaskKeys {
     fn tasks(self, table: &mut Section) -> Result<Vec<LinearRegression>, Mistake> {
         let given = self.dimensions.unwrap_or_default();
-        let mut seen = given.clone();
-        seen.sort_unstable();
-        seen.dedup();
-        if seen.len() < given.len() {
+        if distinct(&given).len() < given.len() {
             return Err(table.mistake("dimensions", "a dimension is listed twice; list each once"));
         }
         let dimensions = given.into_iter().map(|dimension| dimension as usize);

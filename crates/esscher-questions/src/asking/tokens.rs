@@ -18,9 +18,6 @@ pub enum Tokens {
 pub struct GivenTokens(pub Arc<Empirical>);
 
 /// Reads tokens under a key.
-///
-/// # Errors
-/// Anything that is no law.
 pub fn tokens(section: &mut Section, key: &'static str) -> Result<Tokens, Mistake> {
     match section.native::<GivenTokens>(key) {
         Some(given) => Ok(Tokens::Given(given.0.clone())),

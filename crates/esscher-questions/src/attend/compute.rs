@@ -4,43 +4,33 @@ use super::answer::{Quantity, Row};
 use super::{Ask, describe};
 use crate::asking::Tokens;
 use crate::measured::Measured;
-use crate::question::{Compute, Plan};
-use esscher_core::attention::{Attention, Softmax};
+use crate::question::{Compute, Failure, Given, Mistake, Monitor, Section, Unit};
+use esscher_core::Completion;
+use esscher_core::attention::Attention;
 use esscher_core::concentration::{Concentration, Engine};
 use esscher_core::measure::{Empirical, Measure};
-use esscher_core::numerics::InstructionSet;
 use esscher_core::prompt::{PromptLength, QueryAverage, SampleOptions};
-use esscher_core::{Completion, Monitor};
-use esscher_lab::specification::{Keys, Mistake, Section};
-use esscher_lab::{Failure, Unit};
 use std::sync::Arc;
 
 /// Outputs are as good as a sum of products in double precision.
 const ROUNDING: f64 = 1e-13;
 
-struct Outputs {
-    tokens: Tokens,
-    head: Softmax,
-    queries: Vec<Vec<f64>>,
+pub(super) struct Outputs {
+    ask: Ask,
     lengths: Vec<PromptLength>,
     options: SampleOptions,
 }
 
-pub(super) fn read(
-    section: &mut Section,
-    seed: u64,
-    instruction_set: InstructionSet,
-) -> Result<Box<dyn Plan>, Mistake> {
-    let ask = Ask::read(section)?;
+pub(super) fn plan(ask: Ask, section: &mut Section, given: Given) -> Result<Outputs, Mistake> {
     if matches!(ask.tokens, Tokens::Given(_)) && !ask.length.is_empty() {
-        let mut mistake = section.mistake("length", "it is for laws: a prompt has the length that it has");
-        mistake.hint = Some("leave it out, or give a law of tokens such as gaussian:4".to_string());
-        return Err(mistake);
+        let mistake = section.mistake("length", "it is for laws: a prompt has the length that it has");
+        return Err(mistake.hinted("leave it out, or give a law of tokens such as gaussian:4"));
     }
     let lengths = ask.length.iter().map(|length| PromptLength::new(*length)).collect::<Result<_, _>>();
     let lengths = section.accept("length", lengths)?;
+    let Given { seed, instruction_set } = given;
     let options = SampleOptions { score_gradient: false, seed, instruction_set, ..SampleOptions::default() };
-    Ok(Box::new(Outputs { tokens: ask.tokens, head: ask.head, queries: ask.query, lengths, options }))
+    Ok(Outputs { ask, lengths, options })
 }
 
 impl Compute for Outputs {
@@ -51,10 +41,11 @@ impl Compute for Outputs {
     }
 
     fn run_unit(&self, _unit: usize, monitor: &dyn Monitor) -> Result<Option<Vec<Row>>, Failure> {
-        let law = self.tokens.law();
+        let Ask { tokens, head, query: queries, .. } = &self.ask;
+        let law = tokens.law();
         let limit = law.gaussian_limit(&vec![0.0; law.dimension()])?;
         let mut rows = Vec::new();
-        for (number, query) in self.queries.iter().enumerate() {
+        for (number, query) in queries.iter().enumerate() {
             let mut add = |quantity, coordinate: Option<usize>, length: Option<PromptLength>, found| {
                 rows.push(Row {
                     query: number as u64,
@@ -66,22 +57,22 @@ impl Compute for Outputs {
             };
             let exact = |value: f64| Measured::exact(value, ROUNDING * value.abs());
             for (quantity, output) in [
-                (Quantity::Output, self.head.attend(law.as_ref(), query)?),
-                (Quantity::GaussianLimit, self.head.attend(&limit, query)?),
+                (Quantity::Output, head.attend(law.as_ref(), query)?),
+                (Quantity::GaussianLimit, head.attend(&limit, query)?),
             ] {
                 for (index, value) in output.iter().enumerate() {
                     add(quantity, Some(index), None, exact(*value));
                 }
             }
-            if let Tokens::Given(prompt) = &self.tokens {
+            if let Tokens::Given(prompt) = tokens {
                 // Λ(2θ) − 2Λ(θ) = ln(Σ wₗ e^{2sₗ} / (Σ wₗ e^{sₗ})²) with weights w = 1/L: L times the participation.
-                let divergence = prompt.renyi_divergence(&self.head.tilt(query)?)?;
+                let divergence = prompt.renyi_divergence(&head.tilt(query)?)?;
                 let effective = prompt.len() as f64 * (-divergence).exp();
                 add(Quantity::EffectiveTokens, None, None, exact(effective));
             }
             if !self.lengths.is_empty() {
                 let at = Arc::new(Empirical::atom(query)?);
-                let study = Concentration::new(self.head.clone(), law.clone(), at, &self.lengths)?;
+                let study = Concentration::new(head.clone(), law.clone(), at, &self.lengths)?;
                 let engine = Engine::Best(QueryAverage::for_tokens(law.as_ref()), self.options);
                 let study = study.run(engine, monitor)?;
                 if study.completion != Completion::Finished {
@@ -97,6 +88,6 @@ impl Compute for Outputs {
     }
 
     fn describe(&self, rows: &[Row]) -> Result<Vec<esscher_report::Section>, Failure> {
-        Ok(describe::sections(&self.queries, rows))
+        Ok(describe::sections(&self.ask.query, rows))
     }
 }

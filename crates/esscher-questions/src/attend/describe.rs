@@ -29,7 +29,7 @@ pub(super) fn sections(queries: &[Vec<f64>], rows: &[Row]) -> Vec<Section> {
             ));
         }
     }
-    vec![Section { id: "attend".to_string(), title: QUESTION.title.to_string(), verdict: None, blocks }]
+    vec![Section::new("attend", QUESTION.title, blocks)]
 }
 
 fn numbers(vector: &[f64]) -> String {

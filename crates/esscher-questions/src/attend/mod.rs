@@ -7,10 +7,7 @@ mod describe;
 
 pub use ask::Ask;
 
-use crate::question::Question;
-use esscher_lab::specification::Keys;
-
-pub(crate) const QUESTION: Question = Question {
+crate::question::question! {
     name: "attend",
     title: "What does a head read?",
     summary: "The output of a head at given queries, its Gaussian limit, and how far finite prompts are from it.",
@@ -22,6 +19,4 @@ length = [100, 1e12]
 family = "gaussian"
 dimension = 2
 "#,
-    properties: Ask::properties,
-    read: compute::read,
-};
+}

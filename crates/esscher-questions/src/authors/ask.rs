@@ -5,7 +5,7 @@ use esscher_core::prompt::PromptLength;
 use esscher_core::regression::Draws;
 use esscher_core::regression::authors::AuthorsCovariance;
 use esscher_lab::keys;
-use esscher_lab::specification::{Bounds, Kind, integer, one_of, own, real, truth};
+use esscher_lab::specification::{Bounds, Kind, integer, one_of, real, truth};
 
 keys! {
     /// What did the authors' experiment measure?
@@ -19,7 +19,7 @@ keys! {
         /// Whether Toeplitz covariates are drawn as by the authors' public code, the Cholesky factor twice on prompts
         covariance_bug: bool = truth().or(false),
         /// Prompt lengths, up to 100,000
-        lengths: Vec<PromptLength> = own(asking::lengths, asking::lengths_schema()),
+        lengths: Vec<PromptLength> = asking::lengths_up_to(100_000),
         /// Steps of SGD
         steps: u64 = integer(1..=10_000_000).or(3_000_u64),
         /// Their rate

@@ -3,45 +3,27 @@
 use super::answer::{Model, Quantity, Row};
 use super::{Ask, describe};
 use crate::measured::Measured;
-use crate::question::{Compute, Plan};
-use esscher_core::numerics::InstructionSet;
+use crate::question::{Compute, Failure, Given, Mistake, Monitor, Section, Unit};
+use esscher_core::Ending;
 use esscher_core::prompt::PromptLength;
 use esscher_core::regression::authors::{AuthorsCovariance, AuthorsExperiment, AuthorsOptions};
 use esscher_core::regression::{
     AttentionKind, FlowOptions, LinearAttention, PointAverage, Response, RiskAverage, SpectralLandscape,
     SpectralTask, bayes_at_length, flow, linear_risk,
 };
-use esscher_core::{Ending, Monitor};
-use esscher_lab::specification::{Keys, Mistake, Section};
-use esscher_lab::{Failure, Unit};
 
-/// One unit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Part {
-    Trained(AttentionKind),
-    Reference,
-}
-
-struct Authors {
+pub(super) struct Authors {
     experiment: AuthorsExperiment,
     bayes_trials: u32,
-    jobs: Vec<(PromptLength, Part)>,
+    /// The length, and what is trained there; nothing for what could be had.
+    jobs: Vec<(PromptLength, Option<AttentionKind>)>,
 }
 
-pub(super) fn read(
-    section: &mut Section,
-    seed: u64,
-    instruction_set: InstructionSet,
-) -> Result<Box<dyn Plan>, Mistake> {
-    let ask = Ask::read(section)?;
+pub(super) fn plan(ask: Ask, section: &mut Section, given: Given) -> Result<Authors, Mistake> {
     if ask.covariance_bug && ask.covariance == AuthorsCovariance::Isotropic {
         let message =
             "it is a treatment of the Toeplitz covariance and has no effect on isotropic covariates";
         return Err(section.mistake("covariance_bug", message));
-    }
-    if let Some(longest) = ask.lengths.last().filter(|longest| longest.get() > 100_000) {
-        let message = format!("prompts are drawn: expected at most 100000, found {longest}");
-        return Err(section.mistake("lengths", message));
     }
     let made = AuthorsExperiment::new(AuthorsOptions {
         covariance: ask.covariance,
@@ -51,14 +33,13 @@ pub(super) fn read(
         rate: ask.rate,
         draws: ask.draws,
         test_prompts: ask.test_prompts as u32,
-        seed,
-        instruction_set,
+        seed: given.seed,
+        instruction_set: given.instruction_set,
     });
     let experiment = section.accept("lengths", made)?;
-    let parts =
-        [Part::Trained(AttentionKind::Softmax), Part::Trained(AttentionKind::Linear), Part::Reference];
+    let parts = [Some(AttentionKind::Softmax), Some(AttentionKind::Linear), None];
     let jobs = ask.lengths.iter().flat_map(|length| parts.map(|part| (*length, part))).collect();
-    Ok(Box::new(Authors { experiment, bayes_trials: ask.bayes_trials as u32, jobs }))
+    Ok(Authors { experiment, bayes_trials: ask.bayes_trials as u32, jobs })
 }
 
 fn model(kind: AttentionKind) -> Model {
@@ -73,34 +54,25 @@ impl Compute for Authors {
 
     fn units(&self) -> Vec<Unit> {
         let options = self.experiment.options();
-        self.jobs
-            .iter()
-            .map(|(length, part)| {
-                let tokens = length.as_f64();
-                match part {
-                    Part::Trained(kind) => {
-                        // A step of 128 prompts on one core: what is fixed, and the two projections of each token.
-                        let step = 2.5e-4 + 2.2e-6 * tokens;
-                        let fixed = if *kind == AttentionKind::Softmax { 0.5 } else { 0.0 };
-                        let tests = f64::from(options.test_prompts) * 6e-8 * tokens;
-                        Unit {
-                            label: format!("{} trained, L = {length}", model(*kind)),
-                            cost: fixed + step * f64::from(options.steps) + tests,
-                        }
-                    }
-                    Part::Reference => Unit {
-                        label: format!("optima and Bayes, L = {length}"),
-                        cost: 1.5 + f64::from(self.bayes_trials) * 5e-6,
-                    },
-                }
-            })
-            .collect()
+        let unit = |(length, trained): &(PromptLength, Option<AttentionKind>)| {
+            let Some(kind) = *trained else {
+                let cost = 1.5 + f64::from(self.bayes_trials) * 5e-6;
+                return Unit { label: format!("optima and Bayes, L = {length}"), cost };
+            };
+            // A step of 128 prompts on one core: what is fixed, and the two projections of each token.
+            let step = 2.5e-4 + 2.2e-6 * length.as_f64();
+            let fixed = if kind == AttentionKind::Softmax { 0.5 } else { 0.0 };
+            let tests = f64::from(options.test_prompts) * 6e-8 * length.as_f64();
+            let cost = fixed + step * f64::from(options.steps) + tests;
+            Unit { label: format!("{} trained, L = {length}", model(kind)), cost }
+        };
+        self.jobs.iter().map(unit).collect()
     }
 
     fn run_unit(&self, unit: usize, monitor: &dyn Monitor) -> Result<Option<Vec<Row>>, Failure> {
         match self.jobs[unit] {
-            (length, Part::Trained(kind)) => self.trained(length, kind, monitor),
-            (length, Part::Reference) => self.reference(length, monitor),
+            (length, Some(kind)) => self.trained(length, kind, monitor),
+            (length, None) => self.reference(length, monitor),
         }
     }
 

@@ -7,10 +7,7 @@ pub mod describe;
 
 pub use ask::Ask;
 
-use crate::question::Question;
-use esscher_lab::specification::Keys;
-
-pub(crate) const QUESTION: Question = Question {
+crate::question::question! {
     name: "authors",
     title: "The authors' experiment",
     summary: "Softmax and linear attention trained by SGD in five dimensions, beside optima and Bayes.",
@@ -21,6 +18,4 @@ rate = 0.1
 test_prompts = 1000
 bayes_trials = 1000
 "#,
-    properties: Ask::properties,
-    read: compute::read,
-};
+}

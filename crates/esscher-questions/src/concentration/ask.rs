@@ -39,7 +39,7 @@ keys! {
         /// Factors that every law of tokens is multiplied by
         sigmas: Vec<f64> = asking::sigmas(),
         /// Prompt lengths
-        lengths: Vec<PromptLength> = own(asking::lengths, asking::lengths_schema()),
+        lengths: Vec<PromptLength> = asking::lengths(),
         /// The errors of what: of the output, of its gradients in U and in V
         quantities: Vec<Quantity> = choices::<Quantity>().or(["output"]),
         /// Exact integrals, simulation, the best of them for each law, or both where both can

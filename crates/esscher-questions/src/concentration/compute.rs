@@ -4,16 +4,16 @@ use super::answer::{self, Row, Statistic};
 use super::ask::Engines;
 use super::states::{self, UnitNumber};
 use super::{Ask, describe, rates};
-use crate::question::Plan;
+use crate::asking::ScaledLaw;
+use crate::question::{Failure, Given, Mistake, Monitor, Plan, Section, Unit};
 use esscher_core::concentration::{Concentration, Engine, HeavyTail, Study, StudyRow};
 use esscher_core::measure::Law;
-use esscher_core::numerics::InstructionSet;
 use esscher_core::prompt::{PromptLength, QueryAverage, SampleOptions, SampledPrompts, rate_exponent};
-use esscher_core::{Completion, Estimate, Monitor, Quantity, Unwatched};
-use esscher_lab::specification::{Keys, Mistake, Section};
-use esscher_lab::{Failure, Record, Table, TableError, Unit};
+use esscher_core::{Completion, Estimate, Quantity, Unwatched};
+use esscher_lab::{Record, Table, TableError};
+use std::ops::Range;
 
-struct ConcentrationPlan {
+pub(super) struct ConcentrationPlan {
     quantities: Vec<Quantity>,
     rates: rates::Fit,
     cases: Vec<Case>,
@@ -21,35 +21,21 @@ struct ConcentrationPlan {
 
 /// One law at one scale by one engine.
 struct Case {
-    law: String,
-    sigma: f64,
+    law: ScaledLaw,
     operator_norm: f64,
-    sub_gaussian: Option<f64>,
     /// The exponent that theory gives to output and value gradient, where it gives one.
     exponent: Option<f64>,
     setting: Concentration,
     work: Work,
+    units: Vec<Unit>,
 }
 
 enum Work {
-    Exact {
-        average: QueryAverage,
-        cost: f64,
-    },
-    Sampled {
-        options: SampleOptions,
-        simulation: Box<SampledPrompts>,
-        groups: Vec<std::ops::Range<u32>>,
-        cost: f64,
-    },
+    Exact(QueryAverage),
+    Sampled { options: SampleOptions, simulation: Box<SampledPrompts>, groups: Vec<Range<u32>> },
 }
 
-pub(super) fn read(
-    section: &mut Section,
-    seed: u64,
-    instruction_set: InstructionSet,
-) -> Result<Box<dyn Plan>, Mistake> {
-    let ask = Ask::read(section)?;
+pub(super) fn plan(ask: Ask, section: &mut Section, given: Given) -> Result<ConcentrationPlan, Mistake> {
     let mut quantities = ask.quantities;
     quantities.sort_by_key(|quantity| *quantity as u8);
     quantities.dedup();
@@ -57,71 +43,60 @@ pub(super) fn read(
     let average = QueryAverage {
         directions: ask.exact.directions as u32,
         randomisations: ask.exact.randomisations as u32,
-        seed,
+        seed: given.seed,
     };
     let options = SampleOptions {
         trials: ask.sampled.trials as u32,
         queries: ask.sampled.queries as u32,
         precision: ask.sampled.precision,
         score_gradient: quantities.contains(&Quantity::ScoreGradient),
-        seed,
-        instruction_set,
+        seed: given.seed,
+        instruction_set: given.instruction_set,
     };
     let longest = ask.sampled.longest;
     let short: Vec<PromptLength> =
         ask.lengths.iter().copied().filter(|length| length.get() <= longest).collect();
     let mut cases = Vec::new();
-    for law in &ask.laws {
-        for &sigma in &ask.sigmas {
-            let tokens = section.accept("sigmas", law.scaled(sigma))?;
-            let is_exact = tokens.as_gaussian_mixture().is_some();
-            let (exact, sampled) = match ask.engine {
-                Engines::Exact => (true, false),
-                Engines::Sampled => (false, true),
-                Engines::Best => (is_exact, !is_exact),
-                Engines::Both => (is_exact, true),
+    for law in ScaledLaw::all(section, &ask.laws, &ask.sigmas)? {
+        let is_exact = law.tokens.as_gaussian_mixture().is_some();
+        let (exact, sampled) = match ask.engine {
+            Engines::Exact => (true, false),
+            Engines::Sampled => (false, true),
+            Engines::Best => (is_exact, !is_exact),
+            Engines::Both => (is_exact, true),
+        };
+        if exact && !is_exact {
+            let message = format!(
+                "\"{}\" has no exact theory of finite prompts; expected \"sampled\", \"best\" or \"both\"",
+                law.name
+            );
+            return Err(section.mistake("engine", message));
+        }
+        if sampled && short.is_empty() {
+            let message = format!("simulated prompts have at most `sampled.longest` = {longest} tokens");
+            return Err(section.mistake("lengths", message));
+        }
+        for (is_exact, lengths) in
+            [exact.then_some((true, &ask.lengths)), sampled.then_some((false, &short))].into_iter().flatten()
+        {
+            let setting =
+                Concentration::new(ask.head.clone(), law.tokens.clone(), ask.queries.clone(), lengths);
+            let setting = section.accept("lengths", setting)?;
+            let operator_norm = section.accept("head", setting.operator_norm())?;
+            let (work, units) = if is_exact {
+                let cost = exact_cost(&law.tokens, average, lengths.len());
+                let label = format!("{}: exact", law.label());
+                (Work::Exact(average), vec![Unit { label, cost }])
+            } else {
+                let simulation = section.accept("sampled", setting.simulation(options))?;
+                Work::sampled(simulation, options, &law)
             };
-            if exact && !is_exact {
-                let message = format!(
-                    "\"{}\" has no exact theory of finite prompts; expected \"sampled\", \"best\" or \"both\"",
-                    law.name
-                );
-                return Err(section.mistake("engine", message));
-            }
-            if sampled && short.is_empty() {
-                let message = format!("simulated prompts have at most `sampled.longest` = {longest} tokens");
-                return Err(section.mistake("lengths", message));
-            }
-            for (wanted, is_exact, lengths) in [(exact, true, &ask.lengths), (sampled, false, &short)] {
-                if !wanted {
-                    continue;
-                }
-                let setting =
-                    Concentration::new(ask.head.clone(), tokens.clone(), ask.queries.clone(), lengths);
-                let setting = section.accept("lengths", setting)?;
-                let operator_norm = section.accept("head", setting.operator_norm())?;
-                let work = if is_exact {
-                    let cost = exact_cost(&tokens, average, lengths.len());
-                    Work::Exact { average, cost }
-                } else {
-                    let simulation = section.accept("sampled", setting.simulation(options))?;
-                    Work::sampled(simulation, options, tokens.dimension())
-                };
-                let exponent = section.accept("head", exponent(&tokens, &ask.queries, operator_norm))?;
-                cases.push(Case {
-                    law: law.name.clone(),
-                    sigma,
-                    operator_norm,
-                    sub_gaussian: tokens.sub_gaussian().map(|found| found.parameter),
-                    exponent,
-                    setting,
-                    work,
-                });
-            }
+            let exponent = section.accept("head", exponent(&law.tokens, &ask.queries, operator_norm))?;
+            cases.push(Case { law: law.clone(), operator_norm, exponent, setting, work, units });
         }
     }
     let rates = rates::Fit { from: fit_from, level: ask.level };
-    Ok(Box::new(ConcentrationPlan { quantities, rates, cases }))
+    Ok(ConcentrationPlan { quantities, rates, cases })
 }
 
 /// κ(H) for Gaussian tokens and queries.
@@ -148,65 +123,48 @@ const UNIT_SECONDS: f64 = 1.0;
 
 impl Work {
     /// Units of the simulation in groups of about a second: fixed by the request, not by the machine.
-    fn sampled(simulation: SampledPrompts, options: SampleOptions, dimension: usize) -> Self {
+    fn sampled(simulation: SampledPrompts, options: SampleOptions, law: &ScaledLaw) -> (Self, Vec<Unit>) {
         let longest = simulation.lengths().last().map_or(1.0, |length| length.as_f64());
         let queries = f64::from(options.queries.max(20));
-        let dimension = dimension as f64;
+        let dimension = law.tokens.dimension() as f64;
         let order = if options.score_gradient { 1.0 + 0.5 * dimension } else { 1.0 };
         let per_token = 20e-9 * dimension + 3e-9 * queries * (1.0 + 0.2 * dimension) * order;
         let per_trial = longest * per_token + 2e-6 * queries * simulation.lengths().len() as f64;
-        let units = simulation.units();
-        let per_unit = per_trial * f64::from(options.trials) / f64::from(units.max(1));
-        let size = (UNIT_SECONDS / per_unit).clamp(1.0, f64::from(units.max(1))) as u32;
-        let groups =
-            (0..units).step_by(size as usize).map(|start| start..(start + size).min(units)).collect();
-        Work::Sampled { options, simulation: Box::new(simulation), groups, cost: per_unit }
-    }
-
-    fn units(&self) -> usize {
-        match self {
-            Work::Exact { .. } => 1,
-            Work::Sampled { groups, .. } => groups.len(),
-        }
+        let count = simulation.units();
+        let per_unit = per_trial * f64::from(options.trials) / f64::from(count.max(1));
+        let size = (UNIT_SECONDS / per_unit).clamp(1.0, f64::from(count.max(1))) as u32;
+        let groups = (0..count).step_by(size as usize).map(|start| start..(start + size).min(count));
+        let groups: Vec<Range<u32>> = groups.collect();
+        let unit = |group: &Range<u32>| Unit {
+            label: format!("{}: simulated units {} to {}", law.label(), group.start + 1, group.end),
+            cost: per_unit * group.len() as f64,
+        };
+        let units = groups.iter().map(unit).collect();
+        (Work::Sampled { options, simulation: Box::new(simulation), groups }, units)
     }
 }
 
 // Units are tables of other rows than the answer, so that merging them is left to this question.
 impl Plan for ConcentrationPlan {
     fn units(&self) -> Vec<Unit> {
-        let mut units = Vec::new();
-        for case in &self.cases {
-            let label = format!("{}, σ = {}", case.law, case.sigma);
-            match &case.work {
-                Work::Exact { cost, .. } => {
-                    units.push(Unit { label: format!("{label}: exact"), cost: *cost });
-                }
-                Work::Sampled { groups, cost, .. } => units.extend(groups.iter().map(|group| Unit {
-                    label: format!("{label}: simulated units {} to {}", group.start + 1, group.end),
-                    cost: cost * group.len() as f64,
-                })),
-            }
-        }
-        units
+        self.cases.iter().flat_map(|case| case.units.clone()).collect()
     }
 
-    fn run_unit(&self, unit: usize, monitor: &dyn Monitor) -> Result<Option<Table>, Failure> {
-        let mut first = 0;
+    fn run_unit(&self, mut unit: usize, monitor: &dyn Monitor) -> Result<Option<Table>, Failure> {
         for case in &self.cases {
-            let count = case.work.units();
-            if unit < first + count {
-                return case.run(unit - first, &self.quantities, monitor);
+            if unit < case.units.len() {
+                return case.run(unit, &self.quantities, monitor);
             }
-            first += count;
+            unit -= case.units.len();
         }
-        Err(format!("there is no unit {unit}").into())
+        Err("there is no such unit".into())
     }
 
     fn merge(&self, units: Vec<Table>) -> Result<Table, Failure> {
         let mut rows = Vec::new();
         let mut units = units.into_iter();
         for case in &self.cases {
-            let mine: Vec<Table> = units.by_ref().take(case.work.units()).collect();
+            let mine: Vec<Table> = units.by_ref().take(case.units.len()).collect();
             rows.extend(self.rows(case, &mine)?);
         }
         Ok(Table::of(&rows)?)
@@ -220,24 +178,19 @@ impl Plan for ConcentrationPlan {
 impl ConcentrationPlan {
     /// All rows of a case: errors, slopes, the fitted rate.
     fn rows(&self, case: &Case, units: &[Table]) -> Result<Vec<Row>, Failure> {
-        let mut rows = Vec::new();
-        match &case.work {
-            Work::Exact { .. } => {
-                let all: Vec<Row> = read_all(units)?;
-                for &quantity in &self.quantities {
-                    let errors = all.iter().filter(|row| row.quantity == quantity).cloned().collect();
-                    rows.extend(self.rates.with_rates(errors, case.exponent, None)?);
-                }
-            }
+        let (mut errors, study) = match &case.work {
+            Work::Exact(_) => (read_all(units)?, None),
             Work::Sampled { options, simulation, .. } => {
                 let done = states::read(simulation, &read_all::<UnitNumber>(units)?)?;
                 let study = case.setting.resume(*options, done, &Unwatched)?;
-                for &quantity in &self.quantities {
-                    let errors = case.errors(quantity, &study);
-                    let covariance = study.log_covariance(quantity);
-                    rows.extend(self.rates.with_rates(errors, case.exponent, covariance)?);
-                }
+                (case.errors(&self.quantities, &study), Some(study))
             }
+        };
+        let mut rows = Vec::new();
+        for &quantity in &self.quantities {
+            let mine = errors.extract_if(.., |row: &mut Row| row.quantity == quantity).collect();
+            let covariance = study.as_ref().and_then(|study| study.log_covariance(quantity));
+            rows.extend(self.rates.with_rates(mine, case.exponent, covariance)?);
         }
         Ok(rows)
     }
@@ -257,13 +210,12 @@ impl Case {
         monitor: &dyn Monitor,
     ) -> Result<Option<Table>, Failure> {
         match &self.work {
-            Work::Exact { average, .. } => {
+            Work::Exact(average) => {
                 let study = self.setting.run(Engine::Exact(*average), monitor)?;
                 if study.completion != Completion::Finished {
                     return Ok(None);
                 }
-                let errors = quantities.iter().flat_map(|&quantity| self.errors(quantity, &study));
-                Ok(Some(Table::of(&errors.collect::<Vec<_>>())?))
+                Ok(Some(Table::of(&self.errors(quantities, &study))?))
             }
             Work::Sampled { simulation, groups, .. } => {
                 let mut numbers = Vec::new();
@@ -277,22 +229,22 @@ impl Case {
     }
 
     /// The errors of a study, with a note where they rest on few trials.
-    fn errors(&self, quantity: Quantity, study: &Study) -> Vec<Row> {
-        let error = |row: &StudyRow| {
+    fn errors(&self, quantities: &[Quantity], study: &Study) -> Vec<Row> {
+        let error = |quantity: Quantity, row: &StudyRow| {
             let heavy = |one: &&HeavyTail| one.length == row.length && one.quantity == quantity;
             let note = study.warnings.iter().find(heavy).map(|heavy| {
                 format!("rests on few trials: about {:.0} are effective", heavy.effective_sample_size)
             });
             let Estimate { value, error, accuracy } = row.errors[quantity]?;
             let engine = match self.work {
-                Work::Exact { .. } => answer::Engine::Exact,
+                Work::Exact(_) => answer::Engine::Exact,
                 Work::Sampled { .. } => answer::Engine::Sampled,
             };
             Some(Row {
-                law: self.law.clone(),
-                sigma: self.sigma,
+                law: self.law.name.clone(),
+                sigma: self.law.sigma,
                 operator_norm: self.operator_norm,
-                sub_gaussian: self.sub_gaussian,
+                sub_gaussian: self.law.tokens.sub_gaussian().map(|found| found.parameter),
                 engine,
                 quantity,
                 statistic: Statistic::Error,
@@ -307,6 +259,7 @@ impl Case {
                 note,
             })
         };
-        study.rows.iter().filter_map(error).collect()
+        let of = |&quantity: &Quantity| study.rows.iter().filter_map(move |row| error(quantity, row));
+        quantities.iter().flat_map(of).collect()
     }
 }

@@ -3,10 +3,11 @@
 use super::QUESTION;
 use super::answer::{Engine, Row, Statistic, rows_of, select};
 use super::panels::{Panel, panels};
+use crate::drawing::Drawing;
 use crate::measured::figures;
-use crate::tabulating::take_constant;
+use crate::tabulating::Tabulation;
 use esscher_core::Quantity;
-use esscher_report::{Axis, Block, Cell, DataTable, Figure, Mark, Point, Scale, Section, Series};
+use esscher_report::{Axis, Block, Cell, DataTable, Figure, Mark, Point, Section};
 
 /// The sections of any result of the kind.
 pub(super) fn sections(found: &[Row]) -> Vec<Section> {
@@ -38,8 +39,7 @@ pub(super) fn sections(found: &[Row]) -> Vec<Section> {
         blocks.push(Block::Table(rate_table(&mine, quantity)));
         blocks.push(Block::Table(error_table(&mine, quantity)));
     }
-    let (id, title) = ("concentration".to_string(), QUESTION.title.to_string());
-    vec![Section { id, title, verdict: None, blocks }]
+    vec![Section::new("concentration", QUESTION.title, blocks)]
 }
 
 fn long_name(quantity: Quantity) -> &'static str {
@@ -80,60 +80,34 @@ pub fn error_figure(
     };
     let mut drawing = Drawing::default();
     for (colour, (name, tokens)) in panel.tokens.iter().enumerate() {
-        drawing.measured(name, colour, of(tokens, Engine::Exact), of(tokens, Engine::Sampled));
+        draw(&mut drawing, name, colour, of(tokens, Engine::Exact), of(tokens, Engine::Sampled));
         for bound in bounds.iter().filter(|bound| bound.tokens.same_tokens(tokens)) {
             drawing.dashed("bound", colour, bound.points.clone());
         }
     }
-    let name = long_name(quantity);
-    Figure {
-        id: format!("{}-error-{}", quantity.name(), panel.id),
-        title: format!("Mean squared {name}: {}", panel.title),
-        caption: drawing.caption(),
-        x: Axis { label: "prompt length L".to_string(), scale: Scale::Logarithmic },
-        y: Axis { label: format!("mean squared {name}"), scale: Scale::Logarithmic },
-        series: drawing.series(),
-    }
+    let (name, told) = (long_name(quantity), caption(&drawing));
+    drawing.figure(
+        format!("{}-error-{}", quantity.name(), panel.id),
+        format!("Mean squared {name}: {}", panel.title),
+        told,
+        (Axis::logarithmic("prompt length L"), Axis::logarithmic(format!("mean squared {name}"))),
+    )
 }
 
-/// Series with one entry in the legend for each colour, and a last one for all dashed lines.
-#[derive(Default)]
-struct Drawing {
-    measured: Vec<Series>,
-    dashed: Vec<Series>,
+/// Exact points as a line, simulated ones as dots of the same colour; one entry of the legend.
+fn draw(drawing: &mut Drawing, name: &str, colour: usize, exact: Vec<Point>, simulated: Vec<Point>) {
+    let again = if exact.is_empty() { name } else { "" };
+    drawing.line(name, colour, exact);
+    drawing.dots(again, colour, simulated);
 }
 
-impl Drawing {
-    /// Exact points as a line, simulated ones as dots of the same colour.
-    fn measured(&mut self, name: &str, colour: usize, exact: Vec<Point>, simulated: Vec<Point>) {
-        let mut name = name.to_string();
-        for (mark, points) in [(Mark::Line, exact), (Mark::Dots, simulated)] {
-            if points.is_empty() {
-                continue;
-            }
-            self.measured.push(Series { name: std::mem::take(&mut name), mark, colour, points });
+fn caption(drawing: &Drawing) -> &'static str {
+    match (drawing.has(Mark::Line), drawing.has(Mark::Dots)) {
+        (true, true) => "Lines: exact in the tokens. Dots: simulated, one standard error.",
+        (true, false) => {
+            "Exact in the tokens; errors are below the width of the lines unless a band shows them."
         }
-    }
-
-    fn dashed(&mut self, name: &str, colour: usize, points: Vec<Point>) {
-        let name = if self.dashed.is_empty() { name.to_string() } else { String::new() };
-        self.dashed.push(Series { name, mark: Mark::Dashed, colour, points });
-    }
-
-    fn caption(&self) -> String {
-        let has = |mark: Mark| self.measured.iter().any(|series| series.mark == mark);
-        match (has(Mark::Line), has(Mark::Dots)) {
-            (true, true) => "Lines: exact in the tokens. Dots: simulated, one standard error.",
-            (true, false) => {
-                "Exact in the tokens; errors are below the width of the lines unless a band shows them."
-            }
-            _ => "Simulated; bars are one standard error.",
-        }
-        .to_string()
-    }
-
-    fn series(self) -> Vec<Series> {
-        self.measured.into_iter().chain(self.dashed).collect()
+        _ => "Simulated; bars are one standard error.",
     }
 }
 
@@ -150,7 +124,8 @@ pub fn slope_figure(found: &[&Row], quantity: Quantity, panel: &Panel<'_>) -> Fi
     let mut drawing = Drawing::default();
     for (colour, (name, tokens)) in panel.tokens.iter().enumerate() {
         let exact = slopes(tokens, Engine::Exact);
-        drawing.measured(name, colour, points(&exact), points(&slopes(tokens, Engine::Sampled)));
+        let simulated = slopes(tokens, Engine::Sampled);
+        draw(&mut drawing, name, colour, points(&exact), points(&simulated));
         let ends = exact.first().and_then(|one| one.from_length).zip(exact.last().map(|one| one.length));
         if let Some((from, to)) = ends
             && let Some(theory) = exact.last().and_then(|one| one.theory)
@@ -159,46 +134,39 @@ pub fn slope_figure(found: &[&Row], quantity: Quantity, panel: &Panel<'_>) -> Fi
             drawing.dashed("limit κ(H)", colour, ends.to_vec());
         }
     }
-    let mut caption = format!("The exponent $\\kappa$ between neighbouring lengths. {}", drawing.caption());
-    if !drawing.dashed.is_empty() {
-        caption.push_str(
+    let mut told = format!("The exponent $\\kappa$ between neighbouring lengths. {}", caption(&drawing));
+    if drawing.has(Mark::Dashed) {
+        told.push_str(
             " Dashed: the limit $\\kappa(H)$ of normal tokens and queries, a heuristic that is approached as slowly as \
              $1/\\ln L$.",
         );
     }
-    Figure {
-        id: format!("{}-slope-{}", quantity.name(), panel.id),
-        title: format!("Local slope of the {}: {}", long_name(quantity), panel.title),
-        caption,
-        x: Axis { label: "prompt length L".to_string(), scale: Scale::Logarithmic },
-        y: Axis { label: "local slope κ".to_string(), scale: Scale::Linear },
-        series: drawing.series(),
-    }
+    drawing.figure(
+        format!("{}-slope-{}", quantity.name(), panel.id),
+        format!("Local slope of the {}: {}", long_name(quantity), panel.title),
+        told,
+        (Axis::logarithmic("prompt length L"), Axis::linear("local slope κ")),
+    )
 }
 
 /// The fitted rates.
 fn rate_table(found: &[&Row], quantity: Quantity) -> DataTable {
-    let mut rows = Vec::new();
-    for one in found.iter().filter(|one| one.statistic == Statistic::Rate) {
-        let plain =
-            |value: Option<f64>| value.map_or(Cell::Missing, |value| Cell::Number { value, error: None });
-        let interval = one.lower.zip(one.upper).map(|(lower, upper)| format!("{lower:.3} to {upper:.3}"));
-        let lengths = one.from_length.map(|from| [from, one.length].map(whole).join(" to "));
-        rows.push(vec![
-            Cell::Text(one.law.clone()),
-            plain(Some(one.sigma)),
-            lengths.map_or(Cell::Missing, Cell::Text),
-            number(one),
-            interval.map_or(Cell::Missing, Cell::Text),
-            plain(one.theory),
-            Cell::Text(one.accuracy.name().to_string()),
-            one.note.clone().map_or(Cell::Missing, Cell::Text),
-        ]);
-    }
-    let columns = ["law", "$\\sigma$", "lengths", "$\\kappa$", "interval", "$\\kappa(H)$", "class", "note"];
-    let caption =
-        format!("Fitted rates $\\kappa$ of the {}, with standard errors and intervals.", long_name(quantity));
-    shortened(format!("{}-rate", quantity.name()), caption, &columns, rows)
+    let interval = |one: &Row| Some(format!("{:.3} to {:.3}", one.lower?, one.upper?));
+    let lines = of(found, Statistic::Rate);
+    let table = Tabulation::of(&lines)
+        .column("law", |one| one.law.as_str())
+        .column("$\\sigma$", |one| one.sigma)
+        .column("lengths", |one| one.from_length.map(|from| [from, one.length].map(whole).join(" to ")))
+        .column("$\\kappa$", |one| number(one))
+        .column("interval", |one| interval(one))
+        .column("$\\kappa(H)$", |one| one.theory)
+        .column("class", |one| one.accuracy.name())
+        .column("note", |one| one.note.clone());
+    let caption = "with standard errors and intervals.";
+    shortened(table.constant("$\\kappa(H)$", "$\\kappa(H)$")).table(
+        format!("{}-rate", quantity.name()),
+        format!("Fitted rates $\\kappa$ of the {}, {caption}", long_name(quantity)),
+    )
 }
 
 fn whole(length: u64) -> String {
@@ -207,41 +175,23 @@ fn whole(length: u64) -> String {
 
 /// The errors at all lengths.
 fn error_table(found: &[&Row], quantity: Quantity) -> DataTable {
-    let rows = found
-        .iter()
-        .filter(|one| one.statistic == Statistic::Error)
-        .map(|one| {
-            vec![
-                Cell::Text(one.law.clone()),
-                Cell::Number { value: one.sigma, error: None },
-                Cell::Integer(one.length as i64),
-                number(one),
-                Cell::Text(one.accuracy.name().to_string()),
-                one.note.clone().map_or(Cell::Missing, Cell::Text),
-            ]
-        })
-        .collect();
+    let lines = of(found, Statistic::Error);
+    let table = Tabulation::of(&lines)
+        .column("law", |one| one.law.as_str())
+        .column("$\\sigma$", |one| one.sigma)
+        .column("$L$", |one| one.length)
+        .column("error", |one| number(one))
+        .column("class", |one| one.accuracy.name())
+        .column("note", |one| one.note.clone());
     let caption = format!("Mean squared {} at every length.", long_name(quantity));
-    let columns = ["law", "$\\sigma$", "$L$", "error", "class", "note"];
-    shortened(format!("{}-errors", quantity.name()), caption, &columns, rows)
+    shortened(table).table(format!("{}-errors", quantity.name()), caption)
 }
 
-/// A table whose constant columns are said in the caption, those without an entry not at all.
-fn shortened(id: String, mut caption: String, columns: &[&str], mut rows: Vec<Vec<Cell>>) -> DataTable {
-    let mut columns: Vec<String> = columns.iter().map(|column| column.to_string()).collect();
-    for (heading, word) in [
-        ("class", "Class"),
-        ("note", "Everywhere"),
-        ("$\\sigma$", "$\\sigma$"),
-        ("$\\kappa(H)$", "$\\kappa(H)$"),
-    ] {
-        match take_constant(&mut columns, &mut rows, heading) {
-            Some(Cell::Text(text)) => caption.push_str(&format!(" {word}: {text}.")),
-            Some(Cell::Number { value, .. }) => {
-                caption.push_str(&format!(" {word} is {}.", (1e3 * value).round() / 1e3))
-            }
-            _ => {}
-        }
-    }
-    DataTable { id, caption, columns, rows }
+fn of<'a>(found: &[&'a Row], statistic: Statistic) -> Vec<&'a Row> {
+    found.iter().copied().filter(|one| one.statistic == statistic).collect()
+}
+
+/// Class, note and scale are said in the caption where they are the same in every row.
+fn shortened<'a>(table: Tabulation<'a, &'a Row>) -> Tabulation<'a, &'a Row> {
+    table.constant("class", "Class").constant("note", "Everywhere").constant("$\\sigma$", "$\\sigma$")
 }

@@ -10,10 +10,7 @@ mod states;
 
 pub use ask::{Ask, Engines, ExactAverage, Simulation};
 
-use crate::question::Question;
-use esscher_lab::specification::Keys;
-
-pub(crate) const QUESTION: Question = Question {
+crate::question::question! {
     name: "concentration",
     title: "How fast finite prompts approach their limit",
     summary: "Mean squared errors of outputs and gradients against the prompt length, with slopes and fitted rates.",
@@ -45,6 +42,4 @@ trials = 60
 queries = 16
 longest = 1000
 "#,
-    properties: Ask::properties,
-    read: compute::read,
-};
+}

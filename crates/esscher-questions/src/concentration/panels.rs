@@ -1,6 +1,7 @@
 //! Which laws and scales a figure shows together.
 
 use super::answer::{Engine, Row, tokens_of};
+use crate::tabulating::distinct;
 
 /// Colours that a reader can tell apart.
 const MOST_COLOURS: usize = 8;
@@ -34,12 +35,7 @@ pub fn panels<'a>(found: &[&'a Row]) -> Vec<Panel<'a>> {
     {
         return laws_at(&all).into_iter().collect();
     }
-    let mut laws: Vec<&str> = Vec::new();
-    for tokens in &all {
-        if !laws.contains(&tokens.law.as_str()) {
-            laws.push(&tokens.law);
-        }
-    }
+    let laws = distinct(all.iter().map(|tokens| tokens.law.as_str()));
     let of = |law: &&str| {
         let mine = all.iter().filter(|tokens| tokens.law == *law).copied();
         mine.map(|tokens| (format!("σ = {}", tokens.sigma), tokens)).collect::<Vec<_>>()

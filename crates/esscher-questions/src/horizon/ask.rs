@@ -5,8 +5,7 @@ use esscher_core::attention::{Attention, Softmax};
 use esscher_core::concentration::Quantity;
 use esscher_core::measure::Law;
 use esscher_lab::keys;
-use esscher_lab::specification::{Bounds, Kind, choice, integer, own, real};
-use serde_json::json;
+use esscher_lab::specification::{Bounds, Kind, Rule, Section, choice, integer, own, real};
 
 keys! {
     /// How long must a prompt be?
@@ -18,28 +17,9 @@ keys! {
         /// The law of a token; an array of tokens stands for the Gaussian with their mean and covariance
         tokens: Tokens = own(asking::tokens, asking::law_schema()),
         /// The head: U (score) and V (value)
-        head: Softmax = own(|section, key| asking::any_head(section, key, 1), asking::head_schema()).optional()
-            => own(|section, key| asking::any_head(section, key, tokens.dimension()), asking::head_schema()),
+        head: Softmax = asking::any_head(1) => asking::any_head(tokens.dimension()),
         /// One query; or give a law of queries
-        query: Option<Vec<f64>> = own(|_, _| Ok(None::<Vec<f64>>), json!({ "type": "array", "format": "vectors" })).optional()
-            => own(
-                |section, key| match section.form(key) {
-                    None => Ok(None),
-                    Some(_) => {
-                        let mut found = asking::vectors(section, key, head.query_dimension(), 100_000)?;
-                        match (found.pop(), found.len()) {
-                            (one, 0) => Ok(one),
-                            (_, others) => {
-                                let message = format!("expected one query, found {}", others + 1);
-                                let mut mistake = section.mistake(key, message);
-                                mistake.hint = Some("give a law of queries instead, `queries`".to_string());
-                                Err(mistake)
-                            }
-                        }
-                    }
-                },
-                json!({}),
-            ),
+        query: Option<Vec<f64>> = one_query(1) => one_query(head.query_dimension()),
         /// The law of the queries, averaged over; without it and without a query, the law of the tokens
         queries: Option<Law> = own(
             |section, key| section.form(key).map(|_| asking::law(section, key)).transpose(),
@@ -51,4 +31,21 @@ keys! {
         /// Independent randomisations of the directions; 16, or 4 for mixtures of tokens
         randomisations: Option<u64> = integer(2..=1 << 16).optional(),
     }
+}
+
+fn one_query(dimension: usize) -> impl Rule<Value = Option<Vec<f64>>> {
+    let vectors = asking::vectors(dimension, 100_000);
+    let schema = vectors.schema();
+    let read = move |section: &mut Section, key| {
+        if section.form(key).is_none() {
+            return Ok(None);
+        }
+        let mut found = vectors.read(section, key)?;
+        if found.len() > 1 {
+            let mistake = section.mistake(key, format!("expected one query, found {}", found.len()));
+            return Err(mistake.hinted("give a law of queries instead, `queries`"));
+        }
+        Ok(found.pop())
+    };
+    own(read, schema).optional()
 }

@@ -4,18 +4,15 @@ use super::answer::{Outcome, Row};
 use super::{Ask, describe};
 use crate::asking::Tokens;
 use crate::measured::Measured;
-use crate::question::{Compute, Plan};
-use esscher_core::Monitor;
+use crate::question::{Compute, Failure, Given, Mistake, Monitor, Section, Unit};
 use esscher_core::attention::Attention;
 use esscher_core::concentration::{Concentration, Horizon, Quantity};
 use esscher_core::measure::{Empirical, Law, Measure};
-use esscher_core::numerics::InstructionSet;
 use esscher_core::prompt::{PromptLength, QueryAverage};
-use esscher_lab::specification::{Keys, Mistake, Section, Written};
-use esscher_lab::{Failure, Unit};
+use esscher_lab::specification::Written;
 use std::sync::Arc;
 
-struct Search {
+pub(super) struct Search {
     setting: Concentration,
     average: QueryAverage,
     quantity: Quantity,
@@ -23,8 +20,7 @@ struct Search {
     tokens: Option<String>,
 }
 
-pub(super) fn read(section: &mut Section, seed: u64, _: InstructionSet) -> Result<Box<dyn Plan>, Mistake> {
-    let ask = Ask::read(section)?;
+pub(super) fn plan(ask: Ask, section: &mut Section, given: Given) -> Result<Search, Mistake> {
     if ask.query.is_some() && ask.queries.is_some() {
         return Err(section.mistake("queries", "a `query` is given as well; give one of the two"));
     }
@@ -42,7 +38,7 @@ pub(super) fn read(section: &mut Section, seed: u64, _: InstructionSet) -> Resul
         (None, Some(queries)) => queries,
         (None, None) => law.clone(),
     };
-    let mut average = QueryAverage { seed, ..QueryAverage::for_tokens(law.as_ref()) };
+    let mut average = QueryAverage { seed: given.seed, ..QueryAverage::for_tokens(law.as_ref()) };
     // What stands for keys that are not given depends on the law: the normal form says it.
     match ask.directions {
         Some(directions) => average.directions = directions as u32,
@@ -60,7 +56,7 @@ pub(super) fn read(section: &mut Section, seed: u64, _: InstructionSet) -> Resul
     }
     let setting = Concentration::new(ask.head, law, queries, &[PromptLength::MIN]);
     let setting = section.accept("tokens", setting)?;
-    Ok(Box::new(Search { setting, average, quantity: ask.quantity, tolerance: ask.tolerance, tokens }))
+    Ok(Search { setting, average, quantity: ask.quantity, tolerance: ask.tolerance, tokens })
 }
 
 impl Compute for Search {

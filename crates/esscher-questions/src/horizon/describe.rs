@@ -26,5 +26,5 @@ pub(super) fn sections(rows: &[Row]) -> Vec<Section> {
             ),
         }));
     }
-    vec![Section { id: "horizon".to_string(), title: QUESTION.title.to_string(), verdict: None, blocks }]
+    vec![Section::new("horizon", QUESTION.title, blocks)]
 }

@@ -7,10 +7,7 @@ mod describe;
 
 pub use ask::Ask;
 
-use crate::question::Question;
-use esscher_lab::specification::Keys;
-
-pub(crate) const QUESTION: Question = Question {
+crate::question::question! {
     name: "horizon",
     title: "How long must a prompt be?",
     summary: "The smallest prompt length whose root-mean-square error is at most a tolerance.",
@@ -22,6 +19,4 @@ query = [0.5]
 family = "gaussian"
 dimension = 1
 "#,
-    properties: Ask::properties,
-    read: compute::read,
-};
+}

@@ -22,7 +22,7 @@ keys! {
         query: Vec<f64> = reals(Bounds::Any, 1..=asking::LARGEST_DIMENSION)
             => reals(Bounds::Any, tokens.dimension()..=tokens.dimension()),
         /// Prompt lengths, up to a million: prompts are absorbed token by token
-        lengths: Vec<PromptLength> = own(asking::lengths, asking::lengths_schema()),
+        lengths: Vec<PromptLength> = asking::lengths_up_to(1_000_000),
         /// Prompts to simulate
         prompts: u64 = integer(2..=1_000_000).or(200_u64),
     }

@@ -3,38 +3,23 @@
 use super::answer::{Quantity, Row};
 use super::{Ask, describe};
 use crate::measured::Measured;
-use crate::question::{Compute, Plan};
-use esscher_core::Monitor;
-use esscher_core::numerics::{InstructionSet, linalg};
-use esscher_lab::specification::{Keys, Mistake, Section};
-use esscher_lab::{Failure, Unit};
+use crate::question::{Compute, Failure, Given, Mistake, Monitor, Section, Unit};
+use esscher_core::numerics::linalg;
 use esscher_zoo::catalogue::{Entry, Sizes};
 use esscher_zoo::large_prompt::{Comparison, Contender, Draws, Setting, Trials, compare};
 
-/// Longest prompt: tokens are absorbed one by one.
-const LONGEST: u64 = 1_000_000;
-
-struct LargePrompts {
+pub(super) struct LargePrompts {
     entries: Vec<&'static Entry>,
     setting: Setting,
     trials: Trials,
 }
 
-pub(super) fn read(section: &mut Section, seed: u64, _: InstructionSet) -> Result<Box<dyn Plan>, Mistake> {
-    let ask = Ask::read(section)?;
+pub(super) fn plan(ask: Ask, section: &mut Section, given: Given) -> Result<LargePrompts, Mistake> {
     let dimension = ask.tokens.dimension();
     section.accept("tokens", Sizes::new(dimension, dimension))?;
-    if let Some(length) = ask.lengths.iter().find(|length| length.get() > LONGEST) {
-        let message = format!("prompts are absorbed token by token, up to {LONGEST} of them; found {length}");
-        return Err(section.mistake("lengths", message));
-    }
     let lengths = ask.lengths.iter().map(|length| length.get() as usize).collect();
-    let trials = Trials { lengths, trials: ask.prompts as u32, seed };
-    Ok(Box::new(LargePrompts {
-        entries: ask.mechanisms,
-        setting: Setting::identity(ask.tokens, &ask.query),
-        trials,
-    }))
+    let trials = Trials { lengths, trials: ask.prompts as u32, seed: given.seed };
+    Ok(LargePrompts { entries: ask.mechanisms, setting: Setting::identity(ask.tokens, &ask.query), trials })
 }
 
 impl Compute for LargePrompts {

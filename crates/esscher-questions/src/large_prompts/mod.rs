@@ -7,10 +7,7 @@ mod describe;
 
 pub use ask::Ask;
 
-use crate::question::Question;
-use esscher_lab::specification::Keys;
-
-pub(crate) const QUESTION: Question = Question {
+crate::question::question! {
     name: "large-prompts",
     title: "Mechanisms on large prompts",
     summary: "Any mechanisms on growing prompts of i.i.d. tokens: limit, distance to softmax's limit, error at every length.",
@@ -24,6 +21,4 @@ prompts = 40
 family = "gaussian"
 dimension = 2
 "#,
-    properties: Ask::properties,
-    read: compute::read,
-};
+}

@@ -4,20 +4,17 @@ use super::answer::{Quantity, Row};
 use super::ask::Attention;
 use super::{Ask, describe};
 use crate::measured::Measured;
-use crate::question::{Compute, Plan};
+use crate::question::{Compute, Failure, Given, Mistake, Monitor, Section, Unit};
 use esscher_core::layers::{AtCollapse, Flow, FlowOptions, Layer, depth, exact_softmax_flow, flow};
 use esscher_core::measure::Gaussian;
-use esscher_core::numerics::InstructionSet;
 use esscher_core::numerics::linalg::{self, SymmetricEigen};
-use esscher_core::{Ending, Mat, MatRef, Monitor};
-use esscher_lab::specification::{Keys, Mistake, Section};
-use esscher_lab::{Failure, Named, Unit};
+use esscher_core::{Ending, Mat, MatRef};
+use esscher_lab::Named;
 
-pub(super) fn read(section: &mut Section, _seed: u64, _: InstructionSet) -> Result<Box<dyn Plan>, Mistake> {
-    let mut ask = Ask::read(section)?;
+pub(super) fn plan(mut ask: Ask, _: &mut Section, _: Given) -> Result<Ask, Mistake> {
     let asked = std::mem::take(&mut ask.attentions);
     ask.attentions = Attention::ALL.iter().copied().filter(|attention| asked.contains(attention)).collect();
-    Ok(Box::new(ask))
+    Ok(ask)
 }
 
 impl Compute for Ask {

@@ -2,10 +2,11 @@
 
 use super::answer::{Quantity, Row};
 use super::{Ask, Attention};
-use crate::tabulating::take_constant;
+use crate::drawing::Drawing;
+use crate::tabulating::Tabulation;
 use esscher_core::Ending;
 use esscher_lab::Named;
-use esscher_report::{Axis, Block, Cell, DataTable, Figure, Mark, Point, Scale, Section, Series};
+use esscher_report::{Axis, Block, Point, Section};
 
 /// Curves that a figure shows at most; the table has them all.
 const MOST_CURVES: i64 = 6;
@@ -25,87 +26,50 @@ pub(super) fn section(ask: &Ask, attention: Attention, rows: &[Row]) -> Section 
             (found.number.value - exact.number.value).abs()
         );
     }
-    let curve = |quantity: Quantity, index: i64| -> Vec<&&Row> {
-        mine.iter().filter(|row| row.quantity == quantity && row.index == Some(index)).collect()
+    let curve = |quantity: Quantity, index: i64| {
+        mine.iter().filter(move |row| row.quantity == quantity && row.index == Some(index))
+    };
+    let measured = |quantity, index| -> Vec<Point> {
+        curve(quantity, index).map(|row| row.number.point(row.time)).collect()
     };
     let count = mine.iter().filter_map(|row| row.index).max().unwrap_or(0);
-    let x = if ask.layers.is_some() { "depth: layers times step size" } else { "time t" };
-    let mut eigen = Vec::new();
-    let mut mean = Vec::new();
+    let (mut eigenvalues, mut means) = (Drawing::default(), Drawing::default());
     for index in 1..=count.min(MOST_CURVES) {
-        let line = |name: String, mark: Mark, curve: Vec<&&Row>| Series {
-            name,
-            mark,
-            colour: index as usize - 1,
-            points: curve
-                .iter()
-                .map(|row| match mark {
-                    Mark::Dashed => Point::new(row.time, row.number.value),
-                    _ => row.number.point(row.time),
-                })
-                .collect(),
-        };
-        eigen.push(line(format!("eigenvalue {index}"), Mark::Line, curve(Quantity::Eigenvalue, index)));
+        let colour = index as usize - 1;
+        eigenvalues.line(format!("eigenvalue {index}"), colour, measured(Quantity::Eigenvalue, index));
         let exact = curve(Quantity::ClosedFormEigenvalue, index);
-        if !exact.is_empty() {
-            let name = if index == 1 { "closed form" } else { "" };
-            eigen.push(line(name.to_string(), Mark::Dashed, exact));
-        }
-        mean.push(line(format!("mean, entry {index}"), Mark::Line, curve(Quantity::Mean, index)));
+        let exact = exact.map(|row| Point::new(row.time, row.number.value)).collect();
+        eigenvalues.dashed("closed form", colour, exact);
+        means.line(format!("mean, entry {index}"), colour, measured(Quantity::Mean, index));
     }
-    let axes = |label: &str, scale: Scale| {
-        (Axis { label: x.to_string(), scale: Scale::Linear }, Axis { label: label.to_string(), scale })
+    let x = if ask.layers.is_some() { "depth: layers times step size" } else { "time t" };
+    let figure = |id: &str, title: &str, caption: &str, y: Axis, drawing: Drawing| {
+        Block::Figure(drawing.figure(format!("{id}-{name}"), title, caption, (Axis::linear(x), y)))
     };
-    let (x_axis, y_axis) = axes("eigenvalues of the covariance", Scale::Logarithmic);
-    let eigenvalues = Figure {
-        id: format!("eigenvalues-{name}"),
-        title: "Eigenvalues of the covariance".to_string(),
-        caption: "Exact up to the integration, whose error is the width of the line. Dashed: the closed form, where \
-                  there is one."
-            .to_string(),
-        x: x_axis,
-        y: y_axis,
-        series: eigen,
-    };
-    let (x_axis, y_axis) = axes("mean", Scale::Linear);
-    let means = Figure {
-        id: format!("mean-{name}"),
-        title: "The mean".to_string(),
-        caption: "Entries of the mean.".to_string(),
-        x: x_axis,
-        y: y_axis,
-        series: mean,
-    };
-    let mut cells: Vec<Vec<Cell>> = mine
-        .iter()
-        .filter(|row| row.time == last || row.index.is_none())
-        .map(|row| {
-            vec![
-                Cell::Text(row.quantity.to_string()),
-                row.index.map_or(Cell::Missing, Cell::Integer),
-                Cell::Number { value: row.time, error: None },
-                row.number.cell(),
-                Cell::Text(row.number.accuracy.name().to_string()),
-            ]
-        })
-        .collect();
-    let mut columns = ["quantity", "index", "time", "value", "class"].map(String::from).to_vec();
-    let mut caption = "Where it ended.".to_string();
-    if let Some(Cell::Text(class)) = take_constant(&mut columns, &mut cells, "class") {
-        caption.push_str(&format!(" All: {class}."));
-    }
-    let table = DataTable { id: format!("ends-{name}"), caption, columns, rows: cells };
-    Section {
-        id: format!("layers-{name}"),
-        title: format!("Residual {name} attention"),
-        verdict: None,
-        blocks: vec![
-            Block::Prose(prose),
-            Block::Table(table),
-            Block::Figure(eigenvalues),
-            Block::Figure(means),
-        ],
-    }
+    let ends: Vec<&Row> =
+        mine.iter().copied().filter(|row| row.time == last || row.index.is_none()).collect();
+    let table = Tabulation::of(&ends)
+        .column("quantity", |row| row.quantity.name())
+        .column("index", |row| row.index)
+        .column("time", |row| row.time)
+        .column("value", |row| row.number)
+        .column("class", |row| row.number.accuracy.name())
+        .constant("class", "Class")
+        .table(format!("ends-{name}"), "Where it ended.");
+    let blocks = vec![
+        Block::Prose(prose),
+        Block::Table(table),
+        figure(
+            "eigenvalues",
+            "Eigenvalues of the covariance",
+            "Exact up to the integration, whose error is the width of the line. Dashed: the closed form, where there \
+             is one.",
+            Axis::logarithmic("eigenvalues of the covariance"),
+            eigenvalues,
+        ),
+        figure("mean", "The mean", "Entries of the mean.", Axis::linear("mean"), means),
+    ];
+    Section::new(format!("layers-{name}"), format!("Residual {name} attention"), blocks)
 }
 
 /// How the way through the layers ended, in words with what to do.

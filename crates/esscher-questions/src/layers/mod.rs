@@ -7,10 +7,7 @@ mod describe;
 
 pub use ask::{Ask, Attention};
 
-use crate::question::Question;
-use esscher_lab::specification::Keys;
-
-pub(crate) const QUESTION: Question = Question {
+crate::question::question! {
     name: "layers",
     title: "A Gaussian through residual layers",
     summary: "Mean and covariance of Gaussian tokens through residual softmax, linear, L2 or Sinkhorn attention.",
@@ -26,6 +23,4 @@ rows = 30
 mean = [0.5, 0.0]
 covariance = [[1.0, 0.3], [0.3, 0.5]]
 "#,
-    properties: Ask::properties,
-    read: compute::read,
-};
+}

@@ -1,6 +1,7 @@
 //! The answer: gain, deviation and residual of each law at each size of the query.
 
 use crate::measured::Measured;
+use crate::tabulating::distinct;
 use esscher_core::Accuracy;
 use esscher_lab::{named, rows};
 
@@ -44,13 +45,7 @@ impl Row {
 
 /// The laws in the order of the answer.
 pub fn laws(rows: &[Row]) -> Vec<&str> {
-    let mut laws: Vec<&str> = Vec::new();
-    for row in rows {
-        if !laws.contains(&row.law.as_str()) {
-            laws.push(&row.law);
-        }
-    }
-    laws
+    distinct(rows.iter().map(|row| row.law.as_str()))
 }
 
 /// Radius and number of a law where there is a number.

@@ -2,15 +2,13 @@
 
 use super::answer::{Row, Statistic};
 use super::{Ask, describe};
-use crate::asking::NamedLaw;
-use crate::question::{Compute, Plan};
-use esscher_core::attention::{Attention, Softmax};
+use crate::question::{Compute, Failure, Given, Mistake, Monitor, Section, Unit};
+use esscher_core::attention::Attention;
 use esscher_core::measure::{GaussianComponent, Measure, tilted_mean_by_definition};
+use esscher_core::numerics::Stream;
 use esscher_core::numerics::linalg::{self, OrthonormalBasis};
-use esscher_core::numerics::{InstructionSet, Stream};
-use esscher_core::{Accuracy, Error, Monitor};
-use esscher_lab::specification::{Keys, Mistake, Section};
-use esscher_lab::{Failure, Named, Unit};
+use esscher_core::{Accuracy, Error};
+use esscher_lab::Named;
 
 /// Tilted means are good to about so much, relatively: closed forms and Bessel ratios in double precision.
 const ROUNDING: f64 = 1e-13;
@@ -18,47 +16,40 @@ const ROUNDING: f64 = 1e-13;
 /// Radii up to the one asked for at which queries enter the affine fit.
 const SHELLS: usize = 8;
 
-struct Linearity {
-    head: Softmax,
-    laws: Vec<NamedLaw>,
-    radii: Vec<f64>,
+pub(super) struct Linearity {
+    ask: Ask,
     directions: Vec<Vec<f64>>,
 }
 
-pub(super) fn read(
-    section: &mut Section,
-    seed: u64,
-    instructions: InstructionSet,
-) -> Result<Box<dyn Plan>, Mistake> {
-    let Ask { laws, head, mut radii, directions } = Ask::read(section)?;
-    radii.sort_by(f64::total_cmp);
-    radii.dedup();
-    let directions = (0..directions)
-        .map(|number| {
-            let mut stream = Stream::new(seed, number as u32, 0).with_instruction_set(instructions);
-            let mut direction = vec![0.0; laws[0].law.dimension()];
-            while linalg::norm(&direction) < 1e-3 {
-                stream.fill_normals(&mut direction);
-            }
-            let norm = linalg::norm(&direction);
-            direction.iter().map(|entry| entry / norm).collect()
-        })
-        .collect();
-    Ok(Box::new(Linearity { head, laws, radii, directions }))
+pub(super) fn plan(mut ask: Ask, _: &mut Section, given: Given) -> Result<Linearity, Mistake> {
+    ask.radii.sort_by(f64::total_cmp);
+    ask.radii.dedup();
+    let direction = |number: u64| {
+        let stream = Stream::new(given.seed, number as u32, 0);
+        let mut stream = stream.with_instruction_set(given.instruction_set);
+        let mut direction = vec![0.0; ask.head.token_dimension()];
+        while linalg::norm(&direction) < 1e-3 {
+            stream.fill_normals(&mut direction);
+        }
+        let norm = linalg::norm(&direction);
+        direction.iter().map(|entry| entry / norm).collect()
+    };
+    let directions = (0..ask.directions).map(direction).collect();
+    Ok(Linearity { ask, directions })
 }
 
 impl Compute for Linearity {
     type Row = Row;
 
     fn units(&self) -> Vec<Unit> {
-        let queries = self.directions.len() * self.radii.len() * (SHELLS + 1);
+        let queries = self.directions.len() * self.ask.radii.len() * (SHELLS + 1);
         let cost = 1e-3 + 3e-6 * queries as f64;
-        self.laws.iter().map(|law| Unit { label: law.name.clone(), cost }).collect()
+        self.ask.laws.iter().map(|law| Unit { label: law.name.clone(), cost }).collect()
     }
 
     fn run_unit(&self, unit: usize, monitor: &dyn Monitor) -> Result<Option<Vec<Row>>, Failure> {
-        let (law, mut rows) = (&self.laws[unit], Vec::new());
-        for &radius in &self.radii {
+        let (law, mut rows) = (&self.ask.laws[unit], Vec::new());
+        for &radius in &self.ask.radii {
             if monitor.should_stop() {
                 return Ok(None);
             }
@@ -78,7 +69,7 @@ impl Compute for Linearity {
     }
 
     fn describe(&self, rows: &[Row]) -> Result<Vec<esscher_report::Section>, Failure> {
-        Ok(describe::sections(self.directions.len(), self.radii.len(), rows))
+        Ok(describe::sections(self.directions.len(), self.ask.radii.len(), rows))
     }
 }
 
@@ -87,8 +78,8 @@ impl Linearity {
     fn measure(&self, law: &dyn Measure, radius: f64) -> esscher_core::Result<[Option<(f64, f64)>; 3]> {
         let components = law.as_gaussian_mixture();
         let components = components.as_deref();
-        let centre = linalg::apply(self.head.value(), &law.mean()?);
-        let slope = self.head.value() * law.covariance()? * self.head.score();
+        let centre = linalg::apply(self.ask.head.value(), &law.mean()?);
+        let slope = self.ask.head.value() * law.covariance()? * self.ask.head.score();
         let (mut gains, mut deviation, mut count, mut rounding) = (0.0, 0.0_f64, 0.0, 0.0_f64);
         for direction in &self.directions {
             let query: Vec<f64> = direction.iter().map(|entry| radius * entry).collect();
@@ -122,10 +113,10 @@ impl Linearity {
     ) -> esscher_core::Result<Vec<f64>> {
         match components {
             Some(components) => {
-                let mean = tilted_mean_by_definition(components, &self.head.tilt(query)?);
-                Ok(linalg::apply(self.head.value(), &mean))
+                let mean = tilted_mean_by_definition(components, &self.ask.head.tilt(query)?);
+                Ok(linalg::apply(self.ask.head.value(), &mean))
             }
-            None => self.head.attend(law, query),
+            None => self.ask.head.attend(law, query),
         }
     }
 
@@ -151,11 +142,11 @@ impl Linearity {
         let mut constants = OrthonormalBasis::default();
         constants.add(vec![1.0; queries.len()]);
         let mut affine = constants.clone();
-        for coordinate in 0..self.head.query_dimension() {
+        for coordinate in 0..self.ask.head.query_dimension() {
             affine.add(queries.iter().map(|query| query[coordinate]).collect());
         }
         let (mut unexplained, mut variance, mut total) = (0.0, 0.0, 0.0);
-        for coordinate in 0..self.head.output_dimension() {
+        for coordinate in 0..self.ask.head.output_dimension() {
             let column: Vec<f64> = outputs.iter().map(|output| output[coordinate]).collect();
             total += linalg::squared_norm(&column);
             variance += linalg::squared_norm(&constants.without(column.clone()));

@@ -2,8 +2,9 @@
 
 use super::QUESTION;
 use super::answer::{Row, Statistic, laws, points_of};
-use esscher_lab::Named;
-use esscher_report::{Axis, Block, Cell, DataTable, Figure, Mark, Point, Scale, Section, Series};
+use crate::drawing::Drawing;
+use crate::tabulating::Tabulation;
+use esscher_report::{Axis, Block, DataTable, Figure, Point, Section};
 
 pub(super) fn sections(directions: usize, sizes: usize, rows: &[Row]) -> Vec<Section> {
     let blocks = vec![
@@ -17,7 +18,7 @@ pub(super) fn sections(directions: usize, sizes: usize, rows: &[Row]) -> Vec<Sec
         Block::Figure(deviation_figure(rows)),
         Block::Table(numbers(rows)),
     ];
-    vec![Section { id: "linearity".to_string(), title: QUESTION.title.to_string(), verdict: None, blocks }]
+    vec![Section::new("linearity", QUESTION.title, blocks)]
 }
 
 fn points(rows: &[Row], law: &str, statistic: Statistic) -> Vec<Point> {
@@ -27,81 +28,51 @@ fn points(rows: &[Row], law: &str, statistic: Statistic) -> Vec<Point> {
 
 /// The gain against the size of the query, with the linear map dashed.
 pub fn gain_figure(rows: &[Row]) -> Figure {
-    let mut series: Vec<Series> = laws(rows)
-        .into_iter()
-        .enumerate()
-        .map(|(colour, law)| {
-            let points = points(rows, law, Statistic::Gain);
-            Series { name: law.to_string(), mark: Mark::Line, colour, points }
-        })
-        .collect();
-    let sizes = || series.iter().flat_map(|series| &series.points).map(|point| point.x);
-    let (low, high) = (sizes().fold(f64::INFINITY, f64::min), sizes().fold(f64::NEG_INFINITY, f64::max));
-    if low <= high {
-        series.push(Series {
-            name: "linear attention".to_string(),
-            mark: Mark::Dashed,
-            colour: series.len(),
-            points: vec![Point::new(low, 1.0), Point::new(high, 1.0)],
-        });
+    let (mut drawing, laws) = (Drawing::default(), laws(rows));
+    for (colour, law) in laws.iter().enumerate() {
+        drawing.line(*law, colour, points(rows, law, Statistic::Gain));
     }
-    Figure {
-        id: "linearity-gain".to_string(),
-        title: "Output over the linear map".to_string(),
-        caption: "The part of $T(z) - Vm$ along $VGUz$, relative to it, averaged over directions. Exact. $m$ and $G$ are the \
-                  mean and the covariance of the tokens."
-            .to_string(),
-        x: Axis { label: "size of the query |z|".to_string(), scale: Scale::Logarithmic },
-        y: Axis { label: "gain".to_string(), scale: Scale::Linear },
-        series,
-    }
+    drawing.level("linear attention", laws.len(), 1.0);
+    drawing.figure(
+        "linearity-gain",
+        "Output over the linear map",
+        "The part of $T(z) - Vm$ along $VGUz$, relative to it, averaged over directions. Exact. $m$ and $G$ \
+         are the mean and the covariance of the tokens.",
+        (Axis::logarithmic("size of the query |z|"), Axis::linear("gain")),
+    )
 }
 
 /// The deviation against the size of the query, with the residual of the best affine map dashed.
 pub fn deviation_figure(rows: &[Row]) -> Figure {
-    let mut series = Vec::new();
-    for (statistic, mark) in [(Statistic::Deviation, Mark::Line), (Statistic::Residual, Mark::Dashed)] {
-        for (colour, law) in laws(rows).into_iter().enumerate() {
-            let name = match mark {
-                Mark::Dashed if colour > 0 => "",
-                Mark::Dashed => "best affine map",
-                _ => law,
-            };
-            let points = points(rows, law, statistic);
-            if !points.is_empty() {
-                series.push(Series { name: name.to_string(), mark, colour, points });
-            }
-        }
+    let mut drawing = Drawing::default();
+    for (colour, law) in laws(rows).into_iter().enumerate() {
+        drawing.line(law, colour, points(rows, law, Statistic::Deviation));
+        drawing.dashed("best affine map", colour, points(rows, law, Statistic::Residual));
     }
-    Figure {
-        id: "linearity-deviation".to_string(),
-        title: "Distance from linear".to_string(),
-        caption: "Lines: the largest distance of $T(z)$ from $Vm + VGUz$, relative to $|VGUz|$. Dashed, in the colour of \
-                  their law: what the best affine map leaves unexplained. Exact; what is near $10^{-15}$ is rounding."
-            .to_string(),
-        x: Axis { label: "size of the query |z|".to_string(), scale: Scale::Logarithmic },
-        y: Axis { label: "relative distance".to_string(), scale: Scale::Logarithmic },
-        series,
-    }
+    drawing.figure(
+        "linearity-deviation",
+        "Distance from linear",
+        "Lines: the largest distance of $T(z)$ from $Vm + VGUz$, relative to $|VGUz|$. Dashed, in the \
+         colour of their law: what the best affine map leaves unexplained. Exact; what is near $10^{-15}$ \
+         is rounding.",
+        (Axis::logarithmic("size of the query |z|"), Axis::logarithmic("relative distance")),
+    )
 }
 
 /// All numbers, a row per law and radius.
 fn numbers(rows: &[Row]) -> DataTable {
-    let same = |a: &Row, b: &Row| a.law == b.law && a.radius == b.radius;
-    let line = |of: &[Row]| -> Vec<Cell> {
-        let number = |&statistic: &Statistic| {
-            let found = of.iter().find(|row| row.statistic == statistic).and_then(Row::number);
-            found.map_or(Cell::Missing, |number| number.cell())
-        };
-        let start = [Cell::Text(of[0].law.clone()), Cell::Number { value: of[0].radius, error: None }];
-        start.into_iter().chain(Statistic::ALL.iter().map(number)).collect()
-    };
-    DataTable {
-        id: "linearity-numbers".to_string(),
-        caption: "Gain, largest relative deviation from the linear map, and what the best affine map leaves. Exact; \
-                  errors are bounds on rounding."
-            .to_string(),
-        columns: ["law", "$|z|$", "gain", "deviation", "residual"].map(str::to_string).to_vec(),
-        rows: rows.chunk_by(same).map(line).collect(),
-    }
+    let lines: Vec<&[Row]> = rows.chunk_by(|a, b| a.law == b.law && a.radius == b.radius).collect();
+    let number =
+        |line: &[Row], statistic| line.iter().find(|row| row.statistic == statistic).and_then(Row::number);
+    Tabulation::of(&lines)
+        .column("law", |line| line[0].law.clone())
+        .column("$|z|$", |line| line[0].radius)
+        .column("gain", |line| number(line, Statistic::Gain))
+        .column("deviation", |line| number(line, Statistic::Deviation))
+        .column("residual", |line| number(line, Statistic::Residual))
+        .table(
+            "linearity-numbers",
+            "Gain, largest relative deviation from the linear map, and what the best affine map leaves. Exact; errors \
+             are bounds on rounding.",
+        )
 }

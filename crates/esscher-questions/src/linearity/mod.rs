@@ -7,10 +7,7 @@ pub mod describe;
 
 pub use ask::Ask;
 
-use crate::question::Question;
-use esscher_lab::specification::Keys;
-
-pub(crate) const QUESTION: Question = Question {
+crate::question::question! {
     name: "linearity",
     title: "Is attention linear in the query?",
     summary: "How far attention on the infinite prompt is from the linear map of its mean and covariance, and from any affine map.",
@@ -31,6 +28,4 @@ name = "random signs"
 family = "rademacher"
 dimension = 2
 "#,
-    properties: Ask::properties,
-    read: compute::read,
-};
+}

@@ -1,6 +1,7 @@
 //! The answer: distances along single prompts, and what is expected of them.
 
 use crate::measured::Measured;
+use crate::tabulating::distinct;
 use esscher_lab::{named, rows};
 
 named! {
@@ -37,7 +38,7 @@ rows! {
 }
 
 /// The prompts of one law at one scale.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Paths {
     /// The law, by its name.
     pub law: String,
@@ -55,31 +56,23 @@ pub struct Paths {
 
 /// The paths of an answer by law and σ, in its order.
 pub fn paths(rows: &[Row]) -> Vec<Paths> {
-    let mut all: Vec<Paths> = Vec::new();
-    for row in rows {
-        let index = match all.iter().position(|known| known.law == row.law && known.sigma == row.sigma) {
-            Some(index) => index,
-            None => {
-                all.push(Paths { law: row.law.clone(), sigma: row.sigma, ..Paths::default() });
-                all.len() - 1
-            }
+    let path = |(law, sigma): (&str, f64)| {
+        let of = |statistic| -> Vec<&Row> {
+            let mine = rows.iter().filter(|row| row.law == law && row.sigma == sigma);
+            mine.filter(|row| row.statistic == statistic).collect()
         };
-        let known = &mut all[index];
-        let point = (row.length.unwrap_or(0) as f64, row.number.value);
-        match row.statistic {
-            Statistic::Limit => known.limit = row.number.value,
-            Statistic::Distance => {
-                let prompt = row.prompt.unwrap_or(1).max(1) as usize;
-                if known.prompts.len() < prompt {
-                    known.prompts.resize(prompt, Vec::new());
-                }
-                known.prompts[prompt - 1].push(point);
-            }
-            Statistic::Expected | Statistic::Asymptote => {
-                known.theory_is_exact = row.statistic == Statistic::Expected;
-                known.theory.push(point);
-            }
+        let points = |rows: &[&Row]| -> Vec<(f64, f64)> {
+            rows.iter().map(|row| (row.length.unwrap_or(0) as f64, row.number.value)).collect()
+        };
+        let (expected, asymptote) = (of(Statistic::Expected), of(Statistic::Asymptote));
+        Paths {
+            law: law.to_string(),
+            sigma,
+            limit: of(Statistic::Limit).last().map_or(0.0, |row| row.number.value),
+            prompts: of(Statistic::Distance).chunk_by(|a, b| a.prompt == b.prompt).map(points).collect(),
+            theory_is_exact: !expected.is_empty(),
+            theory: points(if expected.is_empty() { &asymptote } else { &expected }),
         }
-    }
-    all
+    };
+    distinct(rows.iter().map(|row| (row.law.as_str(), row.sigma))).into_iter().map(path).collect()
 }

@@ -4,7 +4,7 @@ use crate::asking::{self, NamedLaw, TokenLaws};
 use esscher_core::attention::Softmax;
 use esscher_core::prompt::{Precision, PromptLength};
 use esscher_lab::keys;
-use esscher_lab::specification::{Kind, Mistake, Rule, Section, integer, one_of, own};
+use esscher_lab::specification::{Kind, Rule, Section, integer, one_of, own};
 use serde_json::json;
 
 /// Tokens that a single prompt may have: an hour or so.
@@ -24,23 +24,11 @@ keys! {
         /// Prompts of each law
         prompts: u64 = integer(1..=10_000).or(4_u64),
         /// Prompt lengths, all of them prefixes of the same tokens
-        lengths: Vec<PromptLength> = own(lengths, asking::lengths_schema()),
+        lengths: Vec<PromptLength> = asking::lengths_up_to(LONGEST),
         /// The queries, a list of vectors; distances are root mean squares over them
         queries: Vec<Vec<f64>> = queries(1) => queries(laws[0].law.dimension()),
         /// The floating-point type of the simulation
         precision: Precision = one_of(&asking::PRECISIONS).or("double"),
-    }
-}
-
-fn lengths(section: &mut Section, key: &'static str) -> Result<Vec<PromptLength>, Mistake> {
-    let lengths = asking::lengths(section, key)?;
-    match lengths.iter().find(|length| length.get() > LONGEST) {
-        None => Ok(lengths),
-        Some(length) => {
-            let message =
-                format!("prompts are drawn token by token, up to {LONGEST} of them; found {length}");
-            Err(section.mistake(key, message))
-        }
     }
 }
 

@@ -2,75 +2,49 @@
 
 use super::answer::{Row, Statistic};
 use super::{Ask, describe};
+use crate::asking::ScaledLaw;
 use crate::measured::Measured;
-use crate::question::{Compute, Plan};
+use crate::question::{Compute, Failure, Given, Mistake, Monitor, Section, Unit};
 use crate::seeds::part_seed;
-use esscher_core::attention::{Attention, Softmax};
+use esscher_core::attention::Attention;
 use esscher_core::measure::{Empirical, Law};
-use esscher_core::numerics::{InstructionSet, linalg};
-use esscher_core::prompt::{
-    FinitePrompt, Precision, PromptLength, SampleOptions, SampledPrompts, delta_method,
-};
-use esscher_core::{Accuracy, Mat, Monitor};
-use esscher_lab::specification::{Keys, Mistake, Section};
-use esscher_lab::{Failure, Unit};
+use esscher_core::numerics::linalg;
+use esscher_core::prompt::{FinitePrompt, PromptLength, SampleOptions, SampledPrompts, delta_method};
+use esscher_core::{Accuracy, Mat};
 use std::sync::Arc;
 
 /// Closed forms and the delta method in double precision.
 const ROUNDING: f64 = 1e-12;
 
-struct Path {
-    head: Softmax,
-    cases: Vec<Case>,
-    prompts: u64,
-    queries: Vec<Vec<f64>>,
+pub(super) struct Path {
+    ask: Ask,
+    cases: Vec<ScaledLaw>,
     query_law: Law,
-    lengths: Vec<PromptLength>,
-    precision: Precision,
-    seed: u64,
-    instructions: InstructionSet,
+    given: Given,
 }
 
-struct Case {
-    name: String,
-    sigma: f64,
-    tokens: Law,
-}
-
-pub(super) fn read(
-    section: &mut Section,
-    seed: u64,
-    instructions: InstructionSet,
-) -> Result<Box<dyn Plan>, Mistake> {
-    let Ask { laws, head, sigmas, prompts, lengths, queries, precision } = Ask::read(section)?;
-    let mut cases = Vec::new();
-    for law in &laws {
-        for &sigma in &sigmas {
-            let tokens = section.accept("sigmas", law.scaled(sigma))?;
-            cases.push(Case { name: law.name.clone(), sigma, tokens });
-        }
-    }
-    let query_law = Empirical::from_tokens(laws[0].law.dimension(), &queries.concat());
+pub(super) fn plan(ask: Ask, section: &mut Section, given: Given) -> Result<Path, Mistake> {
+    let cases = ScaledLaw::all(section, &ask.laws, &ask.sigmas)?;
+    let query_law = Empirical::from_tokens(ask.head.token_dimension(), &ask.queries.concat());
     let query_law = Arc::new(section.accept("queries", query_law)?);
-    let path = Path { head, cases, prompts, queries, query_law, lengths, precision, seed, instructions };
-    Ok(Box::new(path))
+    Ok(Path { ask, cases, query_law, given })
 }
 
 impl Compute for Path {
     type Row = Row;
 
     fn unit_count(&self) -> usize {
-        self.cases.len().saturating_mul(self.prompts as usize + 1)
+        self.cases.len().saturating_mul(self.ask.prompts as usize + 1)
     }
 
     fn units(&self) -> Vec<Unit> {
-        let longest = self.lengths.last().map_or(1.0, |length| length.as_f64());
-        let per_token = 25e-9 * self.head.token_dimension() as f64 + 8e-9 * self.queries.len() as f64;
+        let Ask { head, queries, prompts, lengths, .. } = &self.ask;
+        let longest = lengths.last().map_or(1.0, |length| length.as_f64());
+        let per_token = 25e-9 * head.token_dimension() as f64 + 8e-9 * queries.len() as f64;
         let mut units = Vec::new();
-        for case in &self.cases {
-            let label = format!("{}, σ = {}", case.name, case.sigma);
-            units.push(Unit { label: format!("{label}: expected"), cost: 0.01 * self.queries.len() as f64 });
-            units.extend((1..=self.prompts).map(|prompt| Unit {
+        for label in self.cases.iter().map(ScaledLaw::label) {
+            units.push(Unit { label: format!("{label}: expected"), cost: 0.01 * queries.len() as f64 });
+            units.extend((1..=*prompts).map(|prompt| Unit {
                 label: format!("{label}: prompt {prompt}"),
                 cost: 1e-3 + per_token * longest,
             }));
@@ -79,7 +53,7 @@ impl Compute for Path {
     }
 
     fn run_unit(&self, unit: usize, monitor: &dyn Monitor) -> Result<Option<Vec<Row>>, Failure> {
-        let per_case = 1 + self.prompts as usize;
+        let per_case = 1 + self.ask.prompts as usize;
         let case = &self.cases[unit / per_case];
         match unit % per_case {
             0 => self.expected(case, monitor),
@@ -88,48 +62,54 @@ impl Compute for Path {
     }
 
     fn describe(&self, rows: &[Row]) -> Result<Vec<esscher_report::Section>, Failure> {
-        Ok(describe::sections(self.queries.len(), self.prompts, rows))
+        Ok(describe::sections(&self.ask, rows))
     }
 }
 
 impl Path {
-    fn prompt(&self, case: &Case, prompt: u64, monitor: &dyn Monitor) -> Result<Option<Vec<Row>>, Failure> {
+    fn prompt(
+        &self,
+        case: &ScaledLaw,
+        prompt: u64,
+        monitor: &dyn Monitor,
+    ) -> Result<Option<Vec<Row>>, Failure> {
+        let Ask { head, queries, lengths, precision, .. } = &self.ask;
         let options = SampleOptions {
             trials: 1,
-            queries: self.queries.len() as u32,
+            queries: queries.len() as u32,
             score_gradient: false,
-            seed: part_seed(self.seed, prompt),
-            precision: self.precision,
-            instruction_set: self.instructions,
+            seed: part_seed(self.given.seed, prompt),
+            precision: *precision,
+            instruction_set: self.given.instruction_set,
         };
-        let (tokens, queries) = (case.tokens.clone(), self.query_law.clone());
-        let simulation = SampledPrompts::new(&self.head, tokens, queries, &self.lengths, options)?;
+        let (tokens, query_law) = (case.tokens.clone(), self.query_law.clone());
+        let simulation = SampledPrompts::new(head, tokens, query_law, lengths, options)?;
         let Some(found) = simulation.run_unit(0, monitor)? else { return Ok(None) };
-        let rows = self.lengths.iter().zip(found.joint.output.mean()).map(|(length, square)| {
+        let rows = lengths.iter().zip(found.joint.output.mean()).map(|(length, square)| {
             let number = Measured { value: square.sqrt(), error: None, accuracy: Accuracy::Sampled };
-            case.row(Statistic::Distance, Some(prompt), Some(*length), number)
+            row(case, Statistic::Distance, Some(prompt), Some(*length), number)
         });
         Ok(Some(rows.collect()))
     }
 
     /// The size of the limit, and the expected distance where theory knows it.
-    fn expected(&self, case: &Case, monitor: &dyn Monitor) -> Result<Option<Vec<Row>>, Failure> {
-        let count = self.queries.len() as f64;
+    fn expected(&self, case: &ScaledLaw, monitor: &dyn Monitor) -> Result<Option<Vec<Row>>, Failure> {
+        let Ask { head, queries, lengths, .. } = &self.ask;
+        let count = queries.len() as f64;
         let mut square = 0.0;
-        for query in &self.queries {
-            square += linalg::squared_norm(&self.head.attend(case.tokens.as_ref(), query)?) / count;
+        for query in queries {
+            square += linalg::squared_norm(&head.attend(case.tokens.as_ref(), query)?) / count;
         }
         let limit = Measured::exact(square.sqrt(), ROUNDING * square.sqrt());
-        let mut rows = vec![case.row(Statistic::Limit, None, None, limit)];
+        let mut rows = vec![row(case, Statistic::Limit, None, None, limit)];
         let (statistic, squares, tolerance) = if case.tokens.as_gaussian_mixture().is_some() {
-            let prompt = FinitePrompt::exact(&self.head, case.tokens.as_ref())?;
-            let dimension = self.head.query_dimension();
-            let queries = Mat::from_fn(self.queries.len(), dimension, |i, j| self.queries[i][j]);
-            let sweep = prompt.at_queries(queries.as_ref(), &self.lengths, monitor)?;
-            if sweep.deviations.len() < self.queries.len() {
+            let prompt = FinitePrompt::exact(head, case.tokens.as_ref())?;
+            let matrix = Mat::from_fn(queries.len(), head.query_dimension(), |i, j| queries[i][j]);
+            let sweep = prompt.at_queries(matrix.as_ref(), lengths, monitor)?;
+            if sweep.deviations.len() < queries.len() {
                 return Ok(None);
             }
-            let mut squares = vec![0.0; self.lengths.len()];
+            let mut squares = vec![0.0; lengths.len()];
             for by_length in &sweep.deviations {
                 for (square, found) in squares.iter_mut().zip(by_length) {
                     *square += found.errors.output / count;
@@ -139,43 +119,43 @@ impl Path {
             (Statistic::Expected, squares, tolerance)
         } else {
             let mut constant = 0.0;
-            for query in &self.queries {
+            for query in queries {
                 // Where the second tilt does not exist there is no 1/L law to draw.
-                let Ok(found) = delta_method(&self.head, case.tokens.as_ref(), query) else {
+                let Ok(found) = delta_method(head, case.tokens.as_ref(), query) else {
                     return Ok(Some(rows));
                 };
                 constant += found.output_error / count;
             }
-            let squares = self.lengths.iter().map(|length| constant / length.as_f64()).collect();
+            let squares = lengths.iter().map(|length| constant / length.as_f64()).collect();
             (Statistic::Asymptote, squares, ROUNDING)
         };
-        for (length, square) in self.lengths.iter().zip(squares) {
+        for (length, square) in lengths.iter().zip(squares) {
             let number = Measured::exact(square.sqrt(), tolerance * square.sqrt());
-            rows.push(case.row(statistic, None, Some(*length), number));
+            rows.push(row(case, statistic, None, Some(*length), number));
         }
         Ok(Some(rows))
     }
 }
 
-impl Case {
-    fn row(
-        &self,
-        statistic: Statistic,
-        prompt: Option<u64>,
-        length: Option<PromptLength>,
-        number: Measured,
-    ) -> Row {
-        let (law, length) = (self.name.clone(), length.map(PromptLength::get));
-        Row { law, sigma: self.sigma, statistic, prompt, length, number }
-    }
+fn row(
+    case: &ScaledLaw,
+    statistic: Statistic,
+    prompt: Option<u64>,
+    length: Option<PromptLength>,
+    number: Measured,
+) -> Row {
+    let (law, length) = (case.name.clone(), length.map(PromptLength::get));
+    Row { law, sigma: case.sigma, statistic, prompt, length, number }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use esscher_core::Unwatched;
+    use esscher_core::attention::Softmax;
     use esscher_core::measure::{Cube, Gaussian};
-    use esscher_core::numerics::Stream;
+    use esscher_core::numerics::{InstructionSet, Stream};
+    use esscher_core::prompt::Precision;
 
     /// The reference: the same tokens as an empirical measure, read by the definition of attention.
     #[test]
@@ -186,18 +166,19 @@ mod tests {
         let laws: [Law; 2] = [Arc::new(Gaussian::standard(2).unwrap()), Arc::new(Cube::new(2).unwrap())];
         for tokens in laws {
             let lengths = [1, 7, 300, 1000].map(|length| PromptLength::new(length).unwrap());
-            let path = Path {
+            let ask = Ask {
+                laws: Vec::new(),
                 head: head.clone(),
-                cases: Vec::new(),
+                sigmas: vec![1.0],
                 prompts: 1,
-                query_law: Arc::new(Empirical::from_tokens(2, &queries.concat()).unwrap()),
-                queries: queries.clone(),
                 lengths: lengths.to_vec(),
+                queries: queries.clone(),
                 precision: Precision::Double,
-                seed: 5,
-                instructions: InstructionSet::best(),
             };
-            let case = Case { name: "tokens".to_string(), sigma: 1.0, tokens: tokens.clone() };
+            let query_law = Arc::new(Empirical::from_tokens(2, &queries.concat()).unwrap());
+            let given = Given { seed: 5, instruction_set: InstructionSet::best() };
+            let path = Path { ask, cases: Vec::new(), query_law, given };
+            let case = ScaledLaw { name: "tokens".to_string(), sigma: 1.0, tokens: tokens.clone() };
             let found = path.prompt(&case, 3, &Unwatched).unwrap().unwrap();
             // Tokens come from one address of the stream as long as they are at most 1024.
             let mut drawn = vec![0.0; 2 * 1024];

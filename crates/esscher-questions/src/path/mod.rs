@@ -7,10 +7,7 @@ pub mod describe;
 
 pub use ask::Ask;
 
-use crate::question::Question;
-use esscher_lab::specification::Keys;
-
-pub(crate) const QUESTION: Question = Question {
+crate::question::question! {
     name: "path",
     title: "One prompt that grows",
     summary: "The distance of attention from its limit along single prompts: every length is a prefix of the same tokens.",
@@ -30,6 +27,4 @@ name = "random signs"
 family = "rademacher"
 dimension = 2
 "#,
-    properties: Ask::properties,
-    read: compute::read,
-};
+}

@@ -3,11 +3,9 @@
 use super::answer::{Quantity, Row};
 use super::{Ask, describe};
 use crate::measured::Measured;
-use crate::question::{Compute, Plan};
+use crate::question::{Compute, Failure, Given, Mistake, Monitor, Section, Unit};
+use esscher_core::Ending;
 use esscher_core::numerics::InstructionSet;
-use esscher_core::{Ending, Monitor};
-use esscher_lab::specification::{Keys, Mistake, Section};
-use esscher_lab::{Failure, Unit};
 use esscher_zoo::tasks::recall::Recall;
 use esscher_zoo::tasks::{Segment, Task};
 use esscher_zoo::training::{Continue, Model, Progress, Schedule, Streaming, Trained, Trial, evaluate};
@@ -30,19 +28,12 @@ pub(super) struct Trials {
     until: f64,
 }
 
-pub(super) fn read(
-    section: &mut Section,
-    seed: u64,
-    instructions: InstructionSet,
-) -> Result<Box<dyn Plan>, Mistake> {
-    if instructions != InstructionSet::best() {
-        let message = format!(
-            "trainings use this machine's best instructions, {}; found {instructions}",
-            InstructionSet::best()
-        );
+pub(super) fn plan(ask: Ask, section: &mut Section, given: Given) -> Result<Trials, Mistake> {
+    let (best, found) = (InstructionSet::best(), given.instruction_set);
+    if found != best {
+        let message = format!("trainings use this machine's best instructions, {best}; found {found}");
         return Err(section.mistake("kind", message));
     }
-    let ask = Ask::read(section)?;
     let made = Recall::new(ask.vocabulary as usize, ask.length as usize, ask.pairs as usize, ask.filler);
     let task = accept(section, "vocabulary", made)?;
     if ask.vocabulary * ask.length > MOST_LOGITS {
@@ -68,14 +59,14 @@ pub(super) fn read(
                 layers: ask.layers as usize,
                 convolution: NonZero::new(ask.convolution as usize).map(NonZero::get),
                 schedule,
-                seed: seed + number,
+                seed: given.seed + number,
             };
             accept(section, "mechanisms", trial.specification(ask.vocabulary as usize))?;
             trials.push(trial);
         }
     }
     let test_examples = ask.test_examples as usize;
-    Ok(Box::new(Trials { task, trials, test_examples, until: ask.until_accuracy }))
+    Ok(Trials { task, trials, test_examples, until: ask.until_accuracy })
 }
 
 /// What the zoo refuses, as a mistake at the key that it names.
@@ -97,17 +88,14 @@ impl Compute for Trials {
     type Row = Row;
 
     fn units(&self) -> Vec<Unit> {
-        self.trials
-            .iter()
-            .map(|trial| {
-                let tokens = (trial.schedule.batch * self.task.length()) as f64;
-                // Measured on a slow core: some nanoseconds per multiplication of the projections.
-                let work = tokens
-                    * (trial.layers * 8 * trial.width.pow(2) + trial.width * self.task.vocabulary()) as f64;
-                let cost = trial.schedule.steps as f64 * (1e-3 + 1e-9 * work);
-                Unit { label: format!("{}, seed {}", trial.name, trial.seed), cost }
-            })
-            .collect()
+        let unit = |trial: &Trial| {
+            let tokens = (trial.schedule.batch * self.task.length()) as f64;
+            // Measured on a slow core: some nanoseconds per multiplication of the projections.
+            let per_token = trial.layers * 8 * trial.width.pow(2) + trial.width * self.task.vocabulary();
+            let cost = trial.schedule.steps as f64 * (1e-3 + 1e-9 * (tokens * per_token as f64));
+            Unit { label: format!("{}, seed {}", trial.name, trial.seed), cost }
+        };
+        self.trials.iter().map(unit).collect()
     }
 
     fn run_unit(&self, unit: usize, monitor: &dyn Monitor) -> Result<Option<Vec<Row>>, Failure> {

@@ -7,10 +7,7 @@ mod describe;
 
 pub use ask::Ask;
 
-use crate::question::Question;
-use esscher_lab::specification::Keys;
-
-pub(crate) const QUESTION: Question = Question {
+crate::question::question! {
     name: "recall",
     title: "Recall by small models",
     summary: "Small models of any mechanisms, trained on multi-query associative recall: loss, accuracy, streaming, state.",
@@ -27,6 +24,4 @@ learning_rate = 0.01
 warm_up = 5
 test_examples = 100
 "#,
-    properties: Ask::properties,
-    read: compute::read,
-};
+}

@@ -3,7 +3,7 @@
 use crate::asking::{self, Covariates, InitialScale, Tasks};
 use esscher_core::prompt::PromptLength;
 use esscher_core::regression::Method;
-use esscher_lab::specification::{Bounds, Kind, choices, integer, one_of, own, real, shared, table};
+use esscher_lab::specification::{Bounds, Kind, choices, integer, one_of, real, shared, table};
 use esscher_lab::{keys, named};
 
 named! {
@@ -26,7 +26,7 @@ keys! {
         /// What is trained
         models: Vec<Model> = choices::<Model>().or(["softmax", "infinite"]),
         /// Prompt lengths
-        lengths: Option<Vec<PromptLength>> = own(asking::lengths, asking::lengths_schema());
+        lengths: Option<Vec<PromptLength>> = asking::lengths();
             if models.iter().any(|model| *model != Model::Infinite);
             else "the infinite prompt alone is asked for: it has no length",
         /// When the flow ends, if it does not stand still before

@@ -6,13 +6,10 @@ use super::{Ask, describe};
 use crate::asking::Covariates;
 use crate::measured::length_name;
 use crate::planned::MOST_UNITS;
-use crate::question::{Compute, Plan};
-use esscher_core::Monitor;
-use esscher_core::numerics::InstructionSet;
+use crate::question::{Compute, Failure, Given, Mistake, Monitor, Section, Unit};
+use crate::tabulating::distinct;
 use esscher_core::prompt::PromptLength;
 use esscher_core::regression::Method;
-use esscher_lab::specification::{Keys, Mistake, Section};
-use esscher_lab::{Failure, Unit};
 
 pub(super) struct Training {
     pub(super) ask: Ask,
@@ -32,8 +29,7 @@ pub(super) struct Job {
     pub(super) draw: Option<u32>,
 }
 
-pub(super) fn read(section: &mut Section, seed: u64, _: InstructionSet) -> Result<Box<dyn Plan>, Mistake> {
-    let mut ask = Ask::read(section)?;
+pub(super) fn plan(mut ask: Ask, section: &mut Section, given: Given) -> Result<Training, Mistake> {
     ask.models = distinct(ask.models);
     ask.task.covariates = distinct(ask.task.covariates);
     if let Some(sampling) = &ask.sampling {
@@ -63,7 +59,7 @@ pub(super) fn read(section: &mut Section, seed: u64, _: InstructionSet) -> Resul
         if row == rows { end_time } else { (row as f64 / rows as f64 * end_time.ln_1p()).exp_m1() }
     };
     let (times, jobs) = ((1..=rows).map(time).collect(), jobs(&ask, &sampling));
-    Ok(Box::new(Training { ask, sampling, times, seed, jobs }))
+    Ok(Training { ask, sampling, times, seed: given.seed, jobs })
 }
 
 /// Counted before they are listed: a slip of a zero must not fill the memory.
@@ -107,17 +103,6 @@ fn jobs(ask: &Ask, sampling: &Sampling) -> Vec<Job> {
         }
     }
     jobs
-}
-
-/// Each once, in the order of first mention.
-fn distinct<T: PartialEq>(items: Vec<T>) -> Vec<T> {
-    let mut found = Vec::new();
-    for item in items {
-        if !found.contains(&item) {
-            found.push(item);
-        }
-    }
-    found
 }
 
 impl Compute for Training {

@@ -5,11 +5,11 @@ use super::ask::Sampling;
 use super::compute::Training;
 use crate::asking::Covariates;
 use crate::measured::{figures, length_name};
-use crate::tabulating::take_constant;
+use crate::tabulating::{Tabulation, distinct};
 use esscher_core::Ending;
 use esscher_core::regression::{LinearRegression, SpectralTask};
 use esscher_lab::{Failure, Named};
-use esscher_report::{Axis, Block, Cell, DataTable, Figure, Mark, Point, Scale, Section, Series};
+use esscher_report::{Axis, Block, DataTable, Figure, Mark, Point, Section, Series};
 
 /// The rows of a curve under its name.
 pub type Curve<'a> = (String, Vec<&'a Row>);
@@ -44,7 +44,7 @@ pub fn lines(curves: &[Curve<'_>]) -> Vec<Series> {
 
 /// Time, by its logarithm.
 pub fn time_axis() -> Axis {
-    Axis { label: "training time t".to_string(), scale: Scale::Logarithmic }
+    Axis::logarithmic("training time t")
 }
 
 pub(super) fn sections(training: &Training, rows: &[Row]) -> Result<Vec<Section>, Failure> {
@@ -83,7 +83,7 @@ fn section(covariates: Covariates, task: &LinearRegression, rows: &[Row]) -> Res
         }
         _ => "Covariates are drawn: errors are standard errors over independent sets of draws.",
     };
-    let figure = |name: &str, title: &str, quantity: Quantity, label: &str, scale: Scale, caption: &str| {
+    let figure = |name: &str, title: &str, quantity: Quantity, y: Axis, caption: &str| {
         // The infinite prompt has no distance to itself.
         let of_finite = quantity == Quantity::DistanceToInfinite;
         let keep = |row: &Row| here(row) && (!of_finite || row.length.is_some());
@@ -92,7 +92,7 @@ fn section(covariates: Covariates, task: &LinearRegression, rows: &[Row]) -> Res
             title: title.to_string(),
             caption: caption.to_string(),
             x: time_axis(),
-            y: Axis { label: label.to_string(), scale },
+            y,
             series: lines(&curves(rows, quantity, keep)),
         }
     };
@@ -100,24 +100,21 @@ fn section(covariates: Covariates, task: &LinearRegression, rows: &[Row]) -> Res
         "risk",
         "Risk during training",
         Quantity::Risk,
-        "risk R",
-        Scale::Logarithmic,
+        Axis::logarithmic("risk R"),
         "Halved mean squared error along the flow.",
     );
     let distance = figure(
         "distance",
         "Distance to the flow of the infinite prompt",
         Quantity::DistanceToInfinite,
-        "|θ_L(t) − θ_∞(t)|",
-        Scale::Logarithmic,
+        Axis::logarithmic("|θ_L(t) − θ_∞(t)|"),
         "Distance of all parameters at the same time, from the same start.",
     );
     let mut gain = figure(
         "gain",
         "The gain b during training",
         Quantity::Gain,
-        "b",
-        Scale::Linear,
+        Axis::linear("b"),
         "Dashed: first-order theory of the drift along the valley $b\\Sigma A = I$, which starts where the infinite prompt ends.",
     );
     let mut label = "first order".to_string();
@@ -131,7 +128,7 @@ fn section(covariates: Covariates, task: &LinearRegression, rows: &[Row]) -> Res
     let drawn = [risk, distance, gain].into_iter().filter(|figure| !figure.series.is_empty());
     blocks.extend(drawn.map(Block::Figure));
     let title = format!("{} covariates, $d = {dimension}$", capitalised(covariates.name()));
-    Ok(Section { id, title, verdict: None, blocks })
+    Ok(Section::new(id, title, blocks))
 }
 
 fn capitalised(word: &str) -> String {
@@ -141,58 +138,32 @@ fn capitalised(word: &str) -> String {
 
 /// Where each flow ended.
 fn ends(id: &str, answer: &[Row], here: impl Fn(&Row) -> bool) -> DataTable {
-    let shown = [
-        (Quantity::FinalRisk, "risk"),
-        (Quantity::LargestDistanceToInfinite, "from the infinite flow"),
-        (Quantity::DistanceToInfiniteLimit, "from its limit"),
-        (Quantity::DistanceToOwnLimit, "from the own limit"),
-    ];
     let mine: Vec<&Row> = answer.iter().filter(|row| here(row) && row.draw.is_none()).collect();
-    let mut flows: Vec<(String, &Row)> = Vec::new();
-    for row in &mine {
-        let name = row.curve();
-        if !flows.iter().any(|(other, _)| *other == name) {
-            flows.push((name, row));
+    let flows = distinct(mine.iter().map(|row| row.curve()));
+    let of = |flow: &str| -> Vec<&Row> { mine.iter().filter(|row| row.curve() == flow).copied().collect() };
+    let last = |flow: &str, quantity| of(flow).into_iter().rev().find(|row| row.quantity == quantity);
+    let number = |flow: &str, quantity| last(flow, quantity).map(|row| row.number);
+    let ending = |flow: &str| match of(flow).first()?.ending {
+        None => Some("mean over draws".to_string()),
+        Some(Ending::Completed) => Some("reached the end time".to_string()),
+        Some(ending) => {
+            let time = last(flow, Quantity::FinalRisk).map_or(0.0, |row| row.time);
+            Some(format!("{} at time {}", ending.name(), figures(time)))
         }
-    }
-    let mut rows: Vec<Vec<Cell>> = flows
-        .into_iter()
-        .map(|(name, first)| {
-            let last =
-                |quantity| mine.iter().rev().find(|row| row.quantity == quantity && row.curve() == name);
-            let mut cells = vec![Cell::Text(name.clone())];
-            cells.extend(
-                shown
-                    .iter()
-                    .map(|(quantity, _)| last(*quantity).map_or(Cell::Missing, |row| row.number.cell())),
-            );
-            cells.push(Cell::Text(first.number.accuracy.name().to_string()));
-            let time = last(Quantity::FinalRisk).map_or(0.0, |row| row.time);
-            cells.push(Cell::Text(match first.ending {
-                None => "mean over draws".to_string(),
-                Some(Ending::Completed) => "reached the end time".to_string(),
-                Some(ending) => format!("{} at time {}", ending.name(), figures(time)),
-            }));
-            cells
-        })
-        .collect();
-    let mut columns = vec!["flow".to_string()];
-    columns.extend(shown.iter().map(|(_, name)| name.to_string()));
-    columns.extend(["class".to_string(), "ending".to_string()]);
-    let mut caption = "Where each flow ended: risk, largest distance from the flow of the infinite prompt, and distances at the \
-                       end from its limit and from the closed-form limit at the same length."
-        .to_string();
-    for heading in ["class", "ending"] {
-        if let Some(Cell::Text(text)) = take_constant(&mut columns, &mut rows, heading) {
-            let what = if heading == "class" { "Class" } else { "Every flow" };
-            caption.push_str(&format!(" {what}: {text}."));
-        }
-    }
-    for (_, heading) in shown {
-        let index = columns.iter().position(|column| column == heading);
-        if index.is_some_and(|index| rows.iter().all(|row| row[index] == Cell::Missing)) {
-            take_constant(&mut columns, &mut rows, heading);
-        }
-    }
-    DataTable { id: format!("ends-{id}"), caption, columns, rows }
+    };
+    Tabulation::of(&flows)
+        .column("flow", |flow| flow.as_str())
+        .column("risk", |flow| number(flow, Quantity::FinalRisk))
+        .column("from the infinite flow", |flow| number(flow, Quantity::LargestDistanceToInfinite))
+        .column("from its limit", |flow| number(flow, Quantity::DistanceToInfiniteLimit))
+        .column("from the own limit", |flow| number(flow, Quantity::DistanceToOwnLimit))
+                        .column("class", |flow| of(flow).first().map(|row| row.number.accuracy.name()))
+        .column("ending", |flow| ending(flow))
+        .constant("class", "Class")
+        .constant("ending", "Every flow")
+        .table(
+            format!("ends-{id}"),
+            "Where each flow ended: risk, largest distance from the flow of the infinite prompt, and distances at the end \
+             from its limit and from the closed-form limit at the same length.",
+        )
 }

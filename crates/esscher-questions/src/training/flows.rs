@@ -29,27 +29,20 @@ impl Training {
         };
         let drifts = matches!(job.model, Model::Softmax | Model::OppositeHeads);
         let landscape = SpectralLandscape { task: spectral.clone(), response };
-        let fine = self.options(drifts, 1.0);
-        let Some(trajectory) = finished(flow_through(&landscape, &start, &self.times, &fine, monitor)?)
-        else {
-            return Ok(None);
+        let follow = |looser| {
+            let options = self.options(drifts, looser);
+            finished(flow_through(&landscape, &start, &self.times, &options, monitor))
         };
         // The same with looser steps: the difference bounds the error of the finer one.
-        let loose = self.options(drifts, 100.0);
-        let Some(loose) = finished(flow_through(&landscape, &start, &self.times, &loose, monitor)?) else {
-            return Ok(None);
-        };
+        let (Some(trajectory), Some(loose)) = (follow(1.0)?, follow(100.0)?) else { return Ok(None) };
         let infinite = SpectralLandscape { task: spectral.clone(), response: Response::infinite() };
         let times = self.times_of(&trajectory);
-        let beside = if times.is_empty() {
-            trajectory.clone()
-        } else {
-            let options = FlowOptions { stationary: 1e-13, ..FlowOptions::without_drift() };
-            let Some(beside) = finished(flow_through(&infinite, &start, &times, &options, monitor)?) else {
-                return Ok(None);
-            };
-            beside
+        let options = FlowOptions { stationary: 1e-13, ..FlowOptions::without_drift() };
+        let beside = match times.as_slice() {
+            [] => Some(trajectory.clone()),
+            times => finished(flow_through(&infinite, &start, times, &options, monitor))?,
         };
+        let Some(beside) = beside else { return Ok(None) };
         let balance = landscape.balance(&start);
         let (entries, gain) = spectral.infinite_limit(balance)?;
         let limit: Vec<f64> = entries.into_iter().chain([gain]).collect();
@@ -174,20 +167,13 @@ impl Training {
         let start = BlockLandscape::parameters(&block);
         let landscape = draws.landscape(job.length)?;
         let options = self.options(true, 1.0);
-        let Some(trajectory) = finished(flow_through(&landscape, &start, &self.times, &options, monitor)?)
-        else {
-            return Ok(None);
+        let follow = |landscape| finished(flow_through(landscape, &start, &self.times, &options, monitor));
+        let Some(trajectory) = follow(&landscape)? else { return Ok(None) };
+        let beside = match job.model {
+            Model::Infinite => Some(trajectory.clone()),
+            _ => follow(&draws.landscape(None)?)?,
         };
-        let beside = if job.model == Model::Infinite {
-            trajectory.clone()
-        } else {
-            let infinite = draws.landscape(None)?;
-            let Some(beside) = finished(flow_through(&infinite, &start, &self.times, &options, monitor)?)
-            else {
-                return Ok(None);
-            };
-            beside
-        };
+        let Some(beside) = beside else { return Ok(None) };
         let mut rows = Rows::new(job, dimension, scale, trajectory.ending);
         let one = |value: f64| Measured { value, error: None, accuracy: Accuracy::Sampled };
         let mut largest = 0.0_f64;
@@ -267,8 +253,8 @@ impl Rows {
 }
 
 /// Nothing if the monitor stopped it.
-fn finished(trajectory: Trajectory) -> Option<Trajectory> {
-    (trajectory.ending != Ending::Stopped).then_some(trajectory)
+fn finished(flow: esscher_core::Result<Trajectory>) -> esscher_core::Result<Option<Trajectory>> {
+    Ok(Some(flow?).filter(|trajectory| trajectory.ending != Ending::Stopped))
 }
 
 /// Whether a flow was followed to the last time asked for, or until it stood still.

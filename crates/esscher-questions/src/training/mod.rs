@@ -9,10 +9,7 @@ mod flows;
 
 pub use ask::{Ask, Model};
 
-use crate::question::Question;
-use esscher_lab::specification::Keys;
-
-pub(crate) const QUESTION: Question = Question {
+crate::question::question! {
     name: "training",
     title: "Training on in-context linear regression",
     summary: "Gradient flow of one layer on in-context linear regression, at finite and infinite prompts.",
@@ -29,6 +26,4 @@ dimensions = [3]
 correlation = 0.5
 noise = 0.1
 "#,
-    properties: Ask::properties,
-    read: compute::read,
-};
+}

@@ -3,24 +3,19 @@
 use super::answer::{Outcome, Quantity, Row};
 use super::{Ask, describe};
 use crate::measured::Measured;
-use crate::question::{Compute, Plan};
-use esscher_core::Monitor;
+use crate::question::{Compute, Failure, Given, Mistake, Monitor, Section, Unit};
 use esscher_core::concentration::Horizon;
-use esscher_core::numerics::InstructionSet;
 use esscher_core::prompt::PromptLength;
-use esscher_core::regression::{SpectralTask, training_excess, training_horizon};
-use esscher_lab::specification::{Keys, Mistake, Section};
-use esscher_lab::{Failure, Unit};
+use esscher_core::regression::{LinearRegression, SpectralTask, training_excess, training_horizon};
 
-pub(super) fn read(section: &mut Section, _seed: u64, _: InstructionSet) -> Result<Box<dyn Plan>, Mistake> {
-    let mut ask = Ask::read(section)?;
+pub(super) fn plan(mut ask: Ask, section: &mut Section, _: Given) -> Result<Ask, Mistake> {
     let given = ask.excesses.len();
     ask.excesses.sort_by(|a, b| b.total_cmp(a));
     ask.excesses.dedup();
     if ask.excesses.len() < given {
         return Err(section.mistake("excesses", "an excess is listed twice; list each once"));
     }
-    Ok(Box::new(ask))
+    Ok(ask)
 }
 
 impl Compute for Ask {
@@ -28,11 +23,11 @@ impl Compute for Ask {
 
     fn units(&self) -> Vec<Unit> {
         let cost = 3.5 + self.beyond.len() as f64;
-        let label = |dimension: usize, excess: &f64| format!("d = {dimension}, excess {excess}");
-        let tasks = self.task.0.iter().map(|task| task.dimension());
-        tasks
-            .flat_map(|d| self.excesses.iter().map(move |excess| Unit { label: label(d, excess), cost }))
-            .collect()
+        let of_task = |task: &LinearRegression| {
+            let label = format!("d = {}, excess", task.dimension());
+            self.excesses.iter().map(move |excess| Unit { label: format!("{label} {excess}"), cost })
+        };
+        self.task.0.iter().flat_map(of_task).collect()
     }
 
     fn run_unit(&self, unit: usize, monitor: &dyn Monitor) -> Result<Option<Vec<Row>>, Failure> {

@@ -7,10 +7,7 @@ pub mod describe;
 
 pub use ask::Ask;
 
-use crate::question::Question;
-use esscher_lab::specification::Keys;
-
-pub(crate) const QUESTION: Question = Question {
+crate::question::question! {
     name: "training-horizon",
     title: "How long prompts must be",
     summary: "The smallest prompt length at which gradient flow ends within a given excess of the noise floor.",
@@ -23,6 +20,4 @@ covariance = "isotropic"
 dimensions = [100]
 noise = 0.1
 "#,
-    properties: Ask::properties,
-    read: compute::read,
-};
+}
