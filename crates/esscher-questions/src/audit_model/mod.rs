@@ -5,6 +5,7 @@ mod ask;
 pub(crate) mod compute;
 mod describe;
 
+pub(crate) use ask::written;
 pub use ask::{Ask, AssignmentAsk};
 
 use crate::audit::check_instruction_set;

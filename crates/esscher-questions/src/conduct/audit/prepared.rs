@@ -1,15 +1,17 @@
 //! A request with what it leaves open decided: which texts calibrate and test, how many segments of them, and the runs to plan.
 
-use super::assignments::Chosen;
-use super::{AuditRequest, DROPPED, Error};
+use super::{AuditRequest, Error};
 use crate::audit::Excerpt;
 use crate::audit::dumps::Dumps;
 use crate::audit::subject::Subject;
 use crate::audit_heads::{CANDIDATES, TOLERANCES};
+use crate::audit_model::written;
 use crate::{Planned, Sources};
 use esscher_audit::candidate::{Candidate, Frame};
+use esscher_audit::controls::NamedAssignment;
 use esscher_audit::head::Order;
 use esscher_audit::replacement::BLOCK;
+use esscher_audit::role::Role;
 use esscher_lab::Experiment;
 use esscher_lab::specification::Written;
 use esscher_models::{find_text, is_dump};
@@ -19,21 +21,14 @@ use std::path::{Path, PathBuf};
 pub(super) struct Prepared {
     pub(super) name: String,
     pub(super) heads: Planned,
-    /// What the model is tested on; dumps cannot be run.
+    /// The test of the model, if it is asked for; dumps cannot be run.
     pub(super) tested: Option<Tested>,
 }
 
-/// A checkpoint with the texts that calibrate and that test.
+/// The run of the model but for the assignments, which the heads give.
 pub(super) struct Tested {
-    model: String,
-    text: String,
-    test: String,
-    /// Whether the two are parts of one text.
-    split: bool,
-    /// Segments that the calibrating text is cut into, and how many of them calibrate.
-    cut: u64,
-    calibration: u64,
-    segments: u64,
+    title: String,
+    keys: Vec<(&'static str, Written)>,
 }
 
 /// Segments of the texts, if there are as many.
@@ -103,64 +98,61 @@ impl Prepared {
             let tokens = subject.tokens(part.of(&find_text(name)?))?.len() as u64;
             Ok(tokens / longest.saturating_sub(around).max(1))
         };
-        let [calibrating_part, testing_part] = parts(split);
+        let [calibrating_part, testing_part] = match split {
+            true => [Excerpt::FirstTwoThirds, Excerpt::LastThird],
+            false => [Excerpt::Whole, Excerpt::Whole],
+        };
         let there = segments(&calibrating, calibrating_part)?;
         let calibration = if there < CALIBRATING + 3 { 1 } else { CALIBRATING };
         let texts = request.texts.unwrap_or(there.saturating_sub(calibration).clamp(3, MEASURED));
-        let test_segments = match (request.heads_only, request.texts) {
-            (true, _) => TESTED,
-            (false, Some(texts)) => texts,
-            (false, None) => segments(&test, testing_part)?.clamp(3, TESTED),
-        };
-        let keys = [
+        // What both runs are asked alike.
+        let shared = [
             ("model", text(model)),
             ("text", text(&calibrating)),
-            ("text_part", text(calibrating_part.name())),
-            ("lengths", Written::list(lengths.into_iter().map(number))),
+            ("text_part", text(&calibrating_part.to_string())),
             ("calibration", number(calibration)),
-            ("texts", number(texts)),
         ];
-        let heads = heads(request, &subject.name, keys, sources)?;
-        let tested = match request.heads_only {
-            true => String::new(),
-            false => format!("{} {:?}", esscher_lab::sha256(find_text(&test)?.as_bytes()), request.texts),
-        };
-        let name = name(&subject.name, &heads, &tested)?;
-        let (model, cut) = (model.to_string(), calibration + texts);
-        let tested =
-            Tested { model, text: calibrating, test, split, cut, calibration, segments: test_segments };
-        if !request.heads_only {
-            // What the audit of the model refuses is told before the heads are run: its assignments are all that is not known yet.
-            tested.model(request, longest as usize, &[Chosen::exact(subject.model.shape())], sources)?;
+        let of_heads =
+            [("lengths", Written::list(lengths.into_iter().map(number))), ("texts", number(texts))];
+        let heads = heads(request, &subject.name, shared.iter().cloned().chain(of_heads), sources)?;
+        if request.heads_only {
+            let name = name(&subject.name, &heads, "")?;
+            return Ok(Prepared { name, heads, tested: None });
         }
+        let test_segments = match request.texts {
+            Some(texts) => texts,
+            None => segments(&test, testing_part)?.clamp(3, TESTED),
+        };
+        let of_model = [
+            ("test", text(&test)),
+            ("test_part", text(&testing_part.to_string())),
+            ("length", number(longest)),
+            ("segments", number(calibration + texts)),
+            ("texts", number(test_segments)),
+        ];
+        let keys = shared.into_iter().chain(of_model).collect();
+        let tested = Tested { title: format!("{model} with replaced heads"), keys };
+        // What the audit of the model refuses is told before the heads are run: its assignments are all that is not known yet.
+        let nothing = Role::Named("nothing replaced".to_string());
+        let nothing = NamedAssignment { role: nothing, ..NamedAssignment::exact(subject.model.shape()) };
+        tested.model(request, &[nothing], sources)?;
+        let asked = format!("{} {:?}", esscher_lab::sha256(find_text(&test)?.as_bytes()), request.texts);
+        let name = name(&subject.name, &heads, &asked)?;
         Ok(Prepared { name, heads, tested: Some(tested) })
     }
 }
 
 impl Tested {
-    /// The run of the model with the assignments that the heads gave.
+    /// The run of the model with these assignments.
     pub(super) fn model(
         &self,
         request: &AuditRequest,
-        length: usize,
-        chosen: &[Chosen],
+        assignments: &[NamedAssignment],
         sources: &Sources,
     ) -> Result<Planned, Error> {
-        let [calibrating, testing] = parts(self.split);
-        let keys = [
-            ("model", text(&self.model)),
-            ("text", text(&self.text)),
-            ("text_part", text(calibrating.name())),
-            ("test", text(&self.test)),
-            ("test_part", text(testing.name())),
-            ("length", number(length as u64)),
-            ("calibration", number(self.calibration)),
-            ("segments", number(self.cut)),
-            ("texts", number(self.segments)),
-            ("assignments", Written::list(chosen.iter().map(Chosen::written))),
-        ];
-        let title = format!("{} with replaced heads", self.model);
-        planned("audit-model", title, keys, request, sources)
+        let assignments = [("assignments", Written::list(assignments.iter().map(written)))];
+        let keys = self.keys.iter().cloned().chain(assignments);
+        planned("audit-model", self.title.clone(), keys, request, sources)
     }
 }
 
@@ -169,14 +161,6 @@ const STORIES: &str = "stories";
 /// A model is best judged by its own language: that of stories15M is children's stories, sampled from it.
 fn default_text(subject: &Subject) -> &'static str {
     if subject.name == "stories15M" { STORIES } else { "bible" }
-}
-
-/// The parts of the texts that calibrate and that test.
-fn parts(split: bool) -> [Excerpt; 2] {
-    match split {
-        true => [Excerpt::FirstTwoThirds, Excerpt::LastThird],
-        false => [Excerpt::Whole, Excerpt::Whole],
-    }
 }
 
 /// The run of the heads of what is called `name`. That heads drop the middle is always asked: the table of DuoAttention is about
@@ -191,8 +175,8 @@ fn heads<'a>(
         true => CANDIDATES.map(String::from).to_vec(),
         false => request.candidates.clone(),
     };
-    if !candidates.iter().any(|name| name.parse::<Candidate>() == Ok(DROPPED)) {
-        candidates.insert(0, DROPPED.to_string());
+    if !candidates.iter().any(|name| name.parse::<Candidate>() == Ok(Candidate::DROPPED)) {
+        candidates.insert(0, Candidate::DROPPED.to_string());
     }
     let asked = [
         ("candidates", texts(candidates)),
@@ -223,8 +207,7 @@ fn number(number: u64) -> Written {
     Written::number(number as f64)
 }
 
-/// A list of texts.
-pub(super) fn texts(texts: impl IntoIterator<Item = String>) -> Written {
+fn texts(texts: impl IntoIterator<Item = String>) -> Written {
     Written::list(texts.into_iter().map(Written::Text))
 }
 
@@ -255,11 +238,7 @@ fn check(request: &AuditRequest) -> Result<(), Error> {
 
 /// As the kind `audit-heads` takes them; there a smaller window can be asked for.
 fn check_lengths(lengths: &[u64], order: Order) -> Result<(), Error> {
-    let frame = match order {
-        Order::Causal => Frame::default(),
-        Order::Whole => Frame { window: 0, ..Frame::default() },
-    };
-    let needed = frame.first_replaced() + BLOCK;
+    let needed = Frame::of(order).first_replaced() + BLOCK;
     match lengths.iter().map(|length| *length as usize).find(|length| *length < needed) {
         None => Ok(()),
         Some(found) => Err(esscher_audit::Error::TooFewTokens {
