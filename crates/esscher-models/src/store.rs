@@ -87,14 +87,12 @@ impl ModelStore {
     /// # Errors
     /// A path that cannot be read; a word that is neither a path nor a model's name.
     pub fn find_path(&self, given: &str) -> Result<ModelFiles, ModelError> {
-        let path = match Path::new(given) {
-            folder if folder.is_dir() => folder.join("model.safetensors"),
-            file => file.to_path_buf(),
-        };
-        if !path.exists() && (Path::new(given).is_dir() || !looks_like_a_path(given)) {
-            if Path::new(given).is_dir() {
-                return Err(ModelError::NotInFolder { folder: PathBuf::from(given) });
-            }
+        let is_folder = Path::new(given).is_dir();
+        let path = if is_folder { Path::new(given).join("model.safetensors") } else { PathBuf::from(given) };
+        if is_folder && !path.exists() {
+            return Err(ModelError::NotInFolder { folder: PathBuf::from(given) });
+        }
+        if !path.exists() && !looks_like_a_path(given) {
             let names: Vec<&str> = self.models.iter().map(|model| model.name).chain([tiny::NAME]).collect();
             return Err(ModelError::unknown("model", given, &names, ""));
         }

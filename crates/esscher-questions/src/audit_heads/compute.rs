@@ -4,8 +4,8 @@ use super::answer::{Quantity, Row};
 use super::ask::Ask;
 use super::evidence::Evidence;
 use crate::Sources;
-use crate::audit::{check_replaced, frame};
-use crate::question::{Awaiting, Compute};
+use crate::audit::{check_instruction_set, check_replaced, frame};
+use crate::question::{Awaiting, Compute, Plan};
 use esscher_audit::assignment::Running;
 use esscher_audit::candidate::Candidate;
 use esscher_audit::discrepancy::Discrepancy;
@@ -14,6 +14,7 @@ use esscher_audit::examination::{Findings, Questions};
 use esscher_audit::head::Order;
 use esscher_audit::portrait::{Portrait, Sink};
 use esscher_core::Monitor;
+use esscher_core::numerics::InstructionSet;
 use esscher_lab::specification::{Mistake, Section};
 use esscher_lab::{Failure, Unit};
 use std::iter::Peekable;
@@ -29,10 +30,15 @@ pub(crate) struct HeadsPlan {
 
 impl HeadsPlan {
     /// Reads the keys of this kind, and plans if there are sources.
-    pub(crate) fn read(section: &mut Section, seed: u64) -> Result<Result<Self, Awaiting>, Mistake> {
+    pub(super) fn read(
+        section: &mut Section,
+        seed: u64,
+        instructions: InstructionSet,
+    ) -> Result<Box<dyn Plan>, Mistake> {
+        check_instruction_set(section, instructions)?;
         let ask = Ask::checked(section)?;
         let Some(sources) = section.provided::<Sources>() else {
-            return Ok(Err(Awaiting { model: ask.model }));
+            return Ok(Box::new(Awaiting { model: ask.model }));
         };
         let evidence = Evidence::find(&ask, section, &sources)?;
         let frame = frame(section, ask.window, evidence.shape())?;
@@ -48,7 +54,7 @@ impl HeadsPlan {
         let order = evidence.shape().order;
         let questions = Questions { frame, candidates: asked(&candidates, order), seed };
         let standard = Standard { running: Running::deployed(order), criterion, tolerance, only: None };
-        Ok(Ok(HeadsPlan { evidence, questions, standard }))
+        Ok(Box::new(HeadsPlan { evidence, questions, standard }))
     }
 
     /// What the texts told, length by length.

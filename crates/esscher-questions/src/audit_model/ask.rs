@@ -132,11 +132,8 @@ pub(super) fn assignments(
 }
 
 /// An assignment as its table is written.
-pub(crate) fn written(one: &NamedAssignment) -> Written {
+pub(crate) fn written(one: &NamedAssignment) -> Value {
     let row = |row: &Vec<Candidate>| row.iter().map(Candidate::to_string).collect::<Vec<_>>().join(" ");
-    Written::table([
-        ("name".to_string(), Written::Text(one.role.to_string())),
-        ("running".to_string(), Written::Text(one.running.to_string())),
-        ("rows".to_string(), Written::list(one.assignment.rows().iter().map(row).map(Written::Text))),
-    ])
+    let rows: Vec<String> = one.assignment.rows().iter().map(row).collect();
+    json!({ "name": one.role.to_string(), "running": one.running.name(), "rows": rows })
 }

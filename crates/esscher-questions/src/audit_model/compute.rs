@@ -6,8 +6,8 @@ use crate::Sources;
 use crate::audit::calibrated::Calibrated;
 use crate::audit::excerpt::ChosenText;
 use crate::audit::subject::Subject;
-use crate::audit::{check_context, check_replaced, frame};
-use crate::question::{Awaiting, Compute};
+use crate::audit::{check_context, check_instruction_set, check_replaced, frame};
+use crate::question::{Awaiting, Compute, Plan};
 use esscher_audit::calibration::Calibration;
 use esscher_audit::candidate::Frame;
 use esscher_audit::controls::NamedAssignment;
@@ -18,7 +18,7 @@ use esscher_audit::needle::{Haystack, haystack};
 use esscher_audit::replaced::ReplacedAttention;
 use esscher_audit::segment::segments;
 use esscher_core::Monitor;
-use esscher_core::numerics::Stream;
+use esscher_core::numerics::{InstructionSet, Stream};
 use esscher_lab::specification::{Keys, Mistake, Section, Written};
 use esscher_lab::{Failure, Unit};
 use std::sync::Arc;
@@ -56,10 +56,15 @@ pub(crate) struct Losses {
 
 impl ModelPlan {
     /// Reads the keys of this kind, and plans if there are sources.
-    pub(crate) fn read(section: &mut Section, seed: u64) -> Result<Result<Self, Awaiting>, Mistake> {
+    pub(super) fn read(
+        section: &mut Section,
+        seed: u64,
+        instructions: InstructionSet,
+    ) -> Result<Box<dyn Plan>, Mistake> {
+        check_instruction_set(section, instructions)?;
         let ask = Ask::read(section)?;
         let Some(sources) = section.provided::<Sources>() else {
-            return Ok(Err(Awaiting { model: Some(ask.model) }));
+            return Ok(Box::new(Awaiting { model: Some(ask.model) }));
         };
         let subject = Subject::read(section, &sources)?;
         let shape = *subject.model.shape();
@@ -106,7 +111,7 @@ impl ModelPlan {
             Err(reason) if needles == 0 => (Vec::new(), Some(reason.to_string())),
             _ => (section.accept("needles", haystacks(&subject, &tokens, length, needles, seed))?, None),
         };
-        Ok(Ok(ModelPlan {
+        Ok(Box::new(ModelPlan {
             subject,
             calibrating,
             testing,
