@@ -5,7 +5,7 @@ use crate::candidate::{Candidate, Frame};
 use crate::head::Order;
 use crate::model::Shape;
 use crate::names::names;
-use crate::replacement::Middle;
+use esscher_core::numerics::Stream;
 
 /// How a candidate's state comes about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -70,6 +70,24 @@ impl Assignment {
         Assignment { rows: vec![vec![candidate; shape.heads]; shape.layers] }
     }
 
+    /// The assignment with another candidate for each.
+    pub fn map(&self, other: impl Fn(Candidate) -> Candidate) -> Self {
+        Assignment { rows: self.rows.iter().map(|row| row.iter().copied().map(&other).collect()).collect() }
+    }
+
+    /// The control: the same candidates on as many random heads (in blocks of `readers` query heads that share keys).
+    pub fn shuffled(&self, readers: usize, stream: &mut Stream) -> Self {
+        let mut blocks: Vec<&[Candidate]> =
+            self.rows.iter().flat_map(|row| row.chunks(readers.max(1))).collect();
+        // Fisher and Yates.
+        for last in (1..blocks.len()).rev() {
+            let other = (stream.uniform() * (last + 1) as f64) as usize;
+            blocks.swap(last, other.min(last));
+        }
+        let heads = self.rows.first().map_or(1, |row| row.len().max(1));
+        Assignment { rows: blocks.concat().chunks(heads).map(<[Candidate]>::to_vec).collect() }
+    }
+
     /// The candidates of all query heads, a row per layer.
     pub fn rows(&self) -> &[Vec<Candidate>] {
         &self.rows
@@ -87,9 +105,8 @@ impl Assignment {
             .count()
     }
 
-    fn groups<'a>(&'a self, shape: &Shape) -> impl Iterator<Item = &'a [Candidate]> {
-        let readers = (shape.heads / shape.key_value_heads.max(1)).max(1);
-        self.rows.iter().flat_map(move |row| row.chunks(readers))
+    fn groups<'a>(&'a self, shape: &'a Shape) -> impl Iterator<Item = &'a [Candidate]> {
+        self.rows.iter().flat_map(|row| row.chunks(shape.readers().max(1)))
     }
 
     /// Bytes of the cache at a prompt of `tokens` tokens, with keys and values in `bytes_per_number` and moments in single precision:
@@ -119,7 +136,7 @@ impl Assignment {
                 return bytes(&Candidate::Exact);
             }
             // The frame's tokens are shared, whatever stands for the middle.
-            let frame_bytes = bytes(&Candidate::Measure { top: 0, middle: Middle::Dropped });
+            let frame_bytes = bytes(&Candidate::DROPPED);
             let states: f64 = distinct.iter().map(|candidate| bytes(candidate) - frame_bytes).sum();
             (frame_bytes + states).min(bytes(&Candidate::Exact))
         });

@@ -116,7 +116,7 @@ impl Observations {
     }
 
     fn none(shape: &Shape) -> Self {
-        let readers = shape.heads / shape.key_value_heads.max(1);
+        let readers = shape.readers();
         let layer = vec![ReaderSums::new(shape.head_dimension, readers); shape.key_value_heads];
         Observations { shape: *shape, layers: vec![layer; shape.layers] }
     }

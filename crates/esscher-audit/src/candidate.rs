@@ -44,6 +44,14 @@ impl Default for Frame {
 }
 
 impl Frame {
+    /// The usual one, which has no window where every token sees all.
+    pub fn of(order: Order) -> Self {
+        match order {
+            Order::Causal => Frame::default(),
+            Order::Whole => Frame { window: 0, ..Frame::default() },
+        }
+    }
+
     /// The replacement that a candidate means in this frame.
     pub fn replacement(&self, top: usize, middle: Middle) -> Replacement {
         Replacement { atoms: self.atoms, window: self.window, top, middle }
@@ -58,9 +66,26 @@ impl Frame {
     pub fn tokens(&self) -> usize {
         self.replacement(0, Middle::Dropped).exact_tokens()
     }
+
+    /// How many of the tokens that the last query of a text sees are the middle, at least and at most: how many light ones are kept is
+    /// the head's affair.
+    pub fn middle_at_the_end(&self, order: Order, length: usize) -> (usize, usize) {
+        let left = match order {
+            Order::Causal => (length.saturating_sub(1) / BLOCK * BLOCK).saturating_sub(self.window),
+            Order::Whole => length,
+        };
+        let most = left.saturating_sub(self.atoms.first);
+        (most.saturating_sub(self.atoms.most_light), most)
+    }
 }
 
 impl Candidate {
+    /// Atoms and window alone: the cheapest measure.
+    pub const DROPPED: Candidate = Candidate::Measure { top: 0, middle: Middle::Dropped };
+
+    /// One Gaussian about the tilt of its readers.
+    pub const TILTED_GAUSSIAN: Candidate = Candidate::Measure { top: 0, middle: Middle::TiltedGaussian };
+
     /// Token-equivalents of its state beside the frame's.
     pub fn middle_tokens(&self, dimension: usize) -> f64 {
         match self {

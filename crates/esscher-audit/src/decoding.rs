@@ -51,7 +51,7 @@ impl MixedCache {
         }
         calibration.check(shape)?;
         assignment.check(shape)?;
-        let readers = (shape.heads / shape.key_value_heads.max(1)).max(1);
+        let readers = shape.readers().max(1);
         let layers = assignment
             .rows()
             .iter()

@@ -6,8 +6,8 @@ use crate::candidate::Candidate;
 use crate::examination::Findings;
 use crate::model::Shape;
 use crate::names::names;
+use crate::portrait::Portrait;
 use crate::verdict::{Decision, Offer, Spread, Verdict, decide, spread};
-use esscher_core::numerics::Stream;
 
 /// By which error a head is judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -19,6 +19,19 @@ pub enum Criterion {
 }
 
 names!(Criterion, "a criterion", { Output => "output", Residual => "residual" });
+
+/// By what heads are judged.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Standard {
+    /// How candidates run.
+    pub running: Running,
+    /// Which of their errors counts.
+    pub criterion: Criterion,
+    /// The mean error that is accepted.
+    pub tolerance: f64,
+    /// The only candidate that is offered; all are if there is none.
+    pub only: Option<Candidate>,
+}
 
 /// What several texts of one length told about every head.
 #[derive(Debug, Clone)]
@@ -96,40 +109,27 @@ impl Dossier {
         spread(&self.errors(layer, head, candidate, criterion))
     }
 
-    /// A decision for every query head: a row per layer. Only candidates of this running that `admitted` lets in are offered.
-    pub fn decide_heads(
-        &self,
-        running: Running,
-        criterion: Criterion,
-        tolerance: f64,
-        admitted: &dyn Fn(&Candidate) -> bool,
-    ) -> Vec<Vec<Decision>> {
-        self.decide(1, self.shape.heads, running, criterion, tolerance, admitted)
+    /// The mean over texts of a number of a head's portrait, and its uncertainty.
+    pub fn portrayed(&self, layer: usize, head: usize, pick: impl Fn(&Portrait) -> f64) -> Option<Spread> {
+        spread(&self.findings(layer, head).map(|found| pick(&found.portrait)).collect::<Vec<_>>())
+    }
+
+    /// A decision for every query head: a row per layer.
+    pub fn decide_heads(&self, standard: &Standard) -> Vec<Vec<Decision>> {
+        self.decide(1, self.shape.heads, standard)
     }
 
     /// A decision for every key-value head, which all its readers must accept: a row per layer.
-    pub fn decide_groups(
-        &self,
-        running: Running,
-        criterion: Criterion,
-        tolerance: f64,
-        admitted: &dyn Fn(&Candidate) -> bool,
-    ) -> Vec<Vec<Decision>> {
-        let groups = self.shape.key_value_heads;
-        self.decide(self.shape.heads / groups.max(1), groups, running, criterion, tolerance, admitted)
+    pub fn decide_groups(&self, standard: &Standard) -> Vec<Vec<Decision>> {
+        self.decide(self.shape.readers(), self.shape.key_value_heads, standard)
     }
 
-    fn decide(
-        &self,
-        readers: usize,
-        groups: usize,
-        running: Running,
-        criterion: Criterion,
-        tolerance: f64,
-        admitted: &dyn Fn(&Candidate) -> bool,
-    ) -> Vec<Vec<Decision>> {
+    fn decide(&self, readers: usize, groups: usize, standard: &Standard) -> Vec<Vec<Decision>> {
         let offered: Vec<usize> = (0..self.candidates.len())
-            .filter(|number| self.candidates[*number].1 == running && admitted(&self.candidates[*number].0))
+            .filter(|number| {
+                let (candidate, running) = self.candidates[*number];
+                running == standard.running && standard.only.is_none_or(|only| only == candidate)
+            })
             .collect();
         let of_group = |layer: usize, group: usize| {
             let offers: Vec<Offer> = offered
@@ -138,11 +138,11 @@ impl Dossier {
                     candidate: self.candidates[number].0,
                     state_tokens: self.candidates[number].0.middle_tokens(self.shape.head_dimension),
                     errors: (group * readers..(group + 1) * readers)
-                        .map(|head| self.errors(layer, head, number, criterion))
+                        .map(|head| self.errors(layer, head, number, standard.criterion))
                         .collect(),
                 })
                 .collect();
-            decide(&offers, tolerance)
+            decide(&offers, standard.tolerance)
         };
         (0..self.shape.layers)
             .map(|layer| (0..groups).map(|group| of_group(layer, group)).collect())
@@ -168,26 +168,4 @@ impl Dossier {
             .collect();
         Assignment::new(&self.shape, rows)
     }
-}
-
-/// The control: the same candidates on as many random heads (in blocks of `readers` query heads that share keys).
-///
-/// # Errors
-/// Never for an assignment of this shape.
-pub fn shuffled(
-    shape: &Shape,
-    assignment: &Assignment,
-    readers: usize,
-    stream: &mut Stream,
-) -> Result<Assignment, Error> {
-    let readers = readers.max(1);
-    let mut blocks: Vec<Vec<Candidate>> =
-        assignment.rows().iter().flat_map(|row| row.chunks(readers).map(<[Candidate]>::to_vec)).collect();
-    // Fisher and Yates.
-    for last in (1..blocks.len()).rev() {
-        let other = (stream.uniform() * (last + 1) as f64) as usize;
-        blocks.swap(last, other.min(last));
-    }
-    let flat: Vec<Candidate> = blocks.into_iter().flatten().collect();
-    Assignment::new(shape, flat.chunks(shape.heads.max(1)).map(<[Candidate]>::to_vec).collect())
 }

@@ -6,7 +6,7 @@
 //! [`calibration`] of a model are what they may know in advance, [`answer`] asks one of them.
 //!
 //! Then the questions: [`portrait`] and [`discrepancy`] look at one head, [`examination`] at all heads on a text, [`dossier`] and
-//! [`verdict`] decide over texts, an [`assignment`] says who replaces whom, its [`role`] what for; [`replaced`] runs the model so, [`likelihood`] and [`needle`]
+//! [`verdict`] decide over texts, an [`assignment`] says who replaces whom, its [`role`] what for, [`controls`] what it is compared with; [`replaced`] runs the model so, [`likelihood`] and [`needle`]
 //! say what it costs, [`decoding`] does it in constant memory; [`texts`] are
 //! there to try it on.
 //!
@@ -17,6 +17,7 @@ pub mod assignment;
 pub mod calibration;
 pub mod candidate;
 pub mod checkpoint;
+pub mod controls;
 pub mod decoding;
 pub mod discrepancy;
 pub mod dossier;

@@ -12,7 +12,7 @@ mod store;
 mod text;
 pub mod tiny;
 
-pub use catalogue::{MODELS, NamedModel, Package, PackedFile, Part, Registry};
+pub use catalogue::{MODELS, NamedModel, Package, PackedFile, Parts, Registry};
 pub use choice::ModelChoice;
 pub use error::ModelError;
 pub use store::{LARGEST_CHECKPOINT, ModelBytes, ModelFile, ModelFiles, ModelStore, is_dump};

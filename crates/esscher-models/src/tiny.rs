@@ -2,7 +2,7 @@
 //!
 //! It is the bytes of a llama2.c file with its tokenizer, so that everything after it is as for a real one.
 
-use super::ModelBytes;
+use super::{ModelBytes, Parts};
 use esscher_core::numerics::Stream;
 use std::sync::OnceLock;
 
@@ -25,7 +25,7 @@ const SEED: u64 = 15;
 /// The checkpoint's bytes; always the same.
 pub fn bytes() -> ModelBytes {
     static MADE: OnceLock<Vec<u8>> = OnceLock::new();
-    ModelBytes { checkpoint: MADE.get_or_init(made).clone(), configuration: None, vocabulary: None }
+    Parts::alone(MADE.get_or_init(made).clone())
 }
 
 /// The SHA-256 of the checkpoint.

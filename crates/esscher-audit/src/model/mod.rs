@@ -41,6 +41,19 @@ pub struct Shape {
     pub order: Order,
 }
 
+impl Shape {
+    /// Query heads that read one key-value head.
+    pub fn readers(&self) -> usize {
+        self.heads / self.key_value_heads.max(1)
+    }
+
+    /// Layer and number of every query head, layer by layer.
+    pub fn places(&self) -> impl Iterator<Item = (usize, usize)> + use<> {
+        let heads = self.heads;
+        (0..self.layers).flat_map(move |layer| (0..heads).map(move |head| (layer, head)))
+    }
+}
+
 /// What the heads of a layer are given for some consecutive tokens.
 #[derive(Debug, Clone, Copy)]
 pub struct LayerInput<'a> {

@@ -96,7 +96,7 @@ impl Recording {
         let recorded = self.layers.get(layer)?;
         let tokens = recorded.residual_norms.len();
         let size = tokens * self.shape.head_dimension;
-        let key_value_head = query_head / (self.shape.heads / self.shape.key_value_heads.max(1)).max(1);
+        let key_value_head = query_head / self.shape.readers().max(1);
         Some(Head {
             order: self.shape.order,
             dimension: self.shape.head_dimension,

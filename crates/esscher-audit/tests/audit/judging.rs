@@ -3,13 +3,16 @@
 use esscher_audit::Error;
 use esscher_audit::assignment::{Assignment, Running};
 use esscher_audit::candidate::{Candidate, Frame};
+use esscher_audit::controls::{BYTES_PER_NUMBER, budget, equal_bytes};
 use esscher_audit::discrepancy::Discrepancy;
-use esscher_audit::dossier::{Criterion, Dossier, shuffled};
+use esscher_audit::dossier::{Criterion, Dossier, Standard};
+use esscher_audit::eviction::Policy;
 use esscher_audit::examination::Findings;
 use esscher_audit::head::Order;
 use esscher_audit::model::Shape;
 use esscher_audit::portrait::{Portrait, Sink};
-use esscher_audit::replacement::{Atoms, Middle, Replacement};
+use esscher_audit::readers::{Readers, Tilts};
+use esscher_audit::replacement::{Atoms, Middle, Replacement, StreamingCache};
 use esscher_audit::role::Role;
 use esscher_audit::verdict::{Offer, Verdict, decide, judge, spread};
 use esscher_core::numerics::Stream;
@@ -136,22 +139,29 @@ fn the_cheapest_accepted_candidate_is_chosen_and_a_group_needs_all_its_readers()
     let dossier = dossier(&["mean", "tilted-gaussian"], |_, head, candidate, text| {
         errors[candidate][head] * (1.0 + 0.01 * text as f64)
     });
-    let all = |_: &Candidate| true;
-    let heads = dossier.decide_heads(Running::Streaming, Criterion::Output, 0.05, &all);
+    let (running, criterion) = (Running::Streaming, Criterion::Output);
+    let standard = Standard { running, criterion, tolerance: 0.05, only: None };
+    let heads = dossier.decide_heads(&standard);
     let chosen: Vec<_> = heads[0].iter().map(|decision| decision.candidate).collect();
     let (mean, gaussian) = (Some(measure("mean")), Some(measure("tilted-gaussian")));
     assert_eq!(chosen, [mean, gaussian, gaussian, None]);
     assert_eq!(heads[1][3].verdict, Verdict::Refused);
-    let groups = dossier.decide_groups(Running::Streaming, Criterion::Output, 0.05, &all);
+    let groups = dossier.decide_groups(&standard);
     assert_eq!(groups[0].iter().map(|decision| decision.candidate).collect::<Vec<_>>(), [gaussian, None]);
     let assignment = dossier.assignment(&groups).unwrap();
     assert_eq!((assignment.replaced_heads(), assignment.freed_groups(&SHAPE)), (4, 2));
     // By the residual criterion, ten times smaller here, everything is accepted.
-    let residual = dossier.decide_heads(Running::Streaming, Criterion::Residual, 0.05, &all);
+    let residual = dossier.decide_heads(&Standard { criterion: Criterion::Residual, ..standard });
     assert!(residual.iter().flatten().all(|decision| decision.candidate == mean));
     // Nothing was asked offline.
-    let offline = dossier.decide_heads(Running::Offline, Criterion::Output, 0.05, &all);
+    let offline = dossier.decide_heads(&Standard { running: Running::Offline, ..standard });
     assert!(offline.iter().flatten().all(|decision| decision.verdict == Verdict::Uncertain));
+    // If the mean alone is offered, nobody gets the Gaussian.
+    let only = dossier.decide_heads(&Standard { only: mean, ..standard });
+    assert_eq!(
+        only[0].iter().map(|decision| decision.candidate).collect::<Vec<_>>(),
+        [mean, None, None, None]
+    );
 }
 
 #[test]
@@ -159,9 +169,8 @@ fn the_control_moves_candidates_and_keeps_their_numbers() {
     let mut rows = vec![vec![Candidate::Exact; 4]; 2];
     rows[0] = vec![measure("mean"); 4];
     let assignment = Assignment::new(&SHAPE, rows).unwrap();
-    let moved: Vec<Assignment> = (0..8)
-        .map(|trial| shuffled(&SHAPE, &assignment, 2, &mut Stream::new(1, trial, 0)).unwrap())
-        .collect();
+    let moved: Vec<Assignment> =
+        (0..8).map(|trial| assignment.shuffled(2, &mut Stream::new(1, trial, 0))).collect();
     assert!(moved.iter().all(|other| other.replaced_heads() == 4 && other.freed_groups(&SHAPE) == 2));
     assert!(moved.iter().any(|other| *other != assignment));
 }
@@ -276,4 +285,50 @@ fn every_choice_comes_back_from_its_name() {
     }
     let refused = "taste".parse::<Criterion>().unwrap_err();
     assert_eq!(refused.to_string(), "`taste` is not a criterion: expected output or residual");
+}
+
+#[test]
+fn the_middle_is_what_a_cache_no_longer_holds() {
+    let frame = Frame::default();
+    let replacement = frame.replacement(0, Middle::Dropped);
+    // Without scores the output is a mean: of n kept tokens, of which the last alone has the value 1, it is 1/n.
+    let dropped = |length: usize, median_value_norm: f32| {
+        let pooled = Tilts { mean: vec![0.0], covariance: vec![0.0] };
+        let readers = Readers { pooled, heads: Vec::new(), median_value_norm };
+        let mut cache = StreamingCache::new(&replacement, &readers, 1);
+        for token in 0..length {
+            cache.absorb(&[0.0], &[f32::from(u8::from(token + 1 == length))]).unwrap();
+        }
+        let mut output = [0.0];
+        cache.read(&[0.0], &mut output).unwrap();
+        length - (1.0 / output[0]).round() as usize
+    };
+    for length in [96, 128, 129, 200, 256, 1000] {
+        // Values of norm 0 are light unless nothing is.
+        let expected = (dropped(length, 1.0), dropped(length, 0.0));
+        assert_eq!(frame.middle_at_the_end(Order::Causal, length), expected, "{length}");
+    }
+    assert_eq!(frame.middle_at_the_end(Order::Causal, 128), (12, 28));
+    assert_eq!(frame.middle_at_the_end(Order::Whole, 128), (108, 124));
+}
+
+#[test]
+fn no_candidate_of_equal_bytes_takes_more_than_evicted_tokens() {
+    for order in [Order::Causal, Order::Whole] {
+        let window = if order == Order::Causal { 64 } else { 0 };
+        let frame = Frame { window, ..Frame::default() };
+        for head_dimension in [16, 48, 64, 128] {
+            let shape = Shape { head_dimension, width: 4 * head_dimension, context: 8192, order, ..SHAPE };
+            for length in [128, 256, 1024, 8192] {
+                let bytes = |one: &Candidate| one.bytes(&frame, head_dimension, length, BYTES_PER_NUMBER);
+                let kept = (frame.tokens() + budget(length)) * 2 * head_dimension * BYTES_PER_NUMBER;
+                let all = equal_bytes(&shape, &frame, length);
+                assert!(all.iter().all(|one| bytes(one) <= kept), "{all:?}");
+                let named = |name: &str| all.iter().any(|one| one.to_string().starts_with(name));
+                assert!(named("tilted-means/") && named("reduced-gaussian/"), "{all:?}");
+                let clusters = order == Order::Causal && length >= 1024;
+                assert_eq!(named(Policy::ClusterMeans.name()), clusters, "{all:?}");
+            }
+        }
+    }
 }

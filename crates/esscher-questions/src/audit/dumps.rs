@@ -2,7 +2,7 @@
 
 use super::SHORTEST;
 use super::calibrated::Shared;
-use super::files::told;
+use super::files::{check_sum, told};
 use crate::Sources;
 use crate::conduct::Error;
 use esscher_audit::Error as Refusal;
@@ -19,8 +19,9 @@ use std::sync::Arc;
 
 /// Dumps that fit together. Only one at a time is in memory.
 pub(crate) struct Dumps {
-    files: Vec<DumpFile>,
-    shape: Shape,
+    /// In the order in which they were given.
+    pub(crate) files: Vec<DumpFile>,
+    pub(crate) shape: Shape,
     /// The first dump and layer without residual stream or output projection.
     without_stream: Option<(String, usize)>,
     /// What each told of its readers.
@@ -48,16 +49,7 @@ impl Dumps {
         let found = sources.store().map_err(Error::from).and_then(|store| DumpFile::find(paths, store));
         let files = found.map_err(|error| told(section, "dumps", error))?;
         for (file, expected) in files.iter().zip(sums.unwrap_or_default()) {
-            if !expected.eq_ignore_ascii_case(file.sha256()) {
-                let message =
-                    format!("the dump {} has the SHA-256 {}, expected {expected}", file.name, file.sha256());
-                let mut mistake = section.mistake("dumps_sha256", message);
-                mistake.hint = Some(
-                    "it is another file than this specification was written for; without `dumps_sha256` any is taken"
-                        .to_string(),
-                );
-                return Err(mistake);
-            }
+            check_sum(section, "dumps_sha256", expected, file.sha256(), &format!("the dump {}", file.name))?;
         }
         if sums.is_none() {
             let found = files.iter().map(|file| Written::Text(file.sha256().to_string()));
@@ -74,7 +66,7 @@ impl Dumps {
     /// The one dump that was chosen as a model.
     pub(crate) fn chosen(choice: &ModelChoice, sources: &Sources) -> Result<Arc<Self>, Error> {
         let mut file = sources.store()?.find_path(&choice.name)?.checkpoint;
-        file.sha256.clone_from(&choice.sha256);
+        file.sha256.clone_from(&choice.sha256.checkpoint);
         Self::load(vec![DumpFile { name: choice.name.clone(), file }], sources)
     }
 
@@ -91,10 +83,9 @@ impl Dumps {
                 return Err(Refusal::SameDump { one, other }.into());
             }
             let dump = file.dump()?;
-            if without_stream.is_none() {
-                without_stream = dump.first_layer_without_stream().map(|layer| (file.name.clone(), layer));
-            }
             let shape = dump.shape;
+            without_stream = without_stream
+                .or_else(|| dump.first_layer_without_stream().map(|layer| (file.name.clone(), layer)));
             if (shape.context as u64) < SHORTEST {
                 return Err(Refusal::TooFewTokens {
                     what: "a dump",
@@ -105,33 +96,20 @@ impl Dumps {
                 }
                 .into());
             }
-            match &first {
-                None => first = Some((file.name.clone(), shape)),
-                Some((name, expected)) => {
-                    if let Some((expected, found)) = difference(expected, &shape) {
-                        return Err(Refusal::OtherModel {
-                            what: file.name.clone(),
-                            reference: name.clone(),
-                            expected,
-                            found,
-                            remedy: "the dumps of an audit are of one model on texts of one length",
-                        }
-                        .into());
-                    }
+            let (reference, expected) = first.get_or_insert_with(|| (file.name.clone(), shape));
+            if let Some((expected, found)) = difference(expected, &shape) {
+                return Err(Refusal::OtherModel {
+                    what: file.name.clone(),
+                    reference: reference.clone(),
+                    expected,
+                    found,
+                    remedy: "the dumps of an audit are of one model on texts of one length",
                 }
+                .into());
             }
         }
         let (_, shape) = first.ok_or(Refusal::NothingToAudit)?;
         Ok(Dumps { files: files.to_vec(), shape, without_stream, observed: Shared::default() })
-    }
-
-    /// In the order in which they were given.
-    pub(crate) fn files(&self) -> &[DumpFile] {
-        &self.files
-    }
-
-    pub(crate) fn shape(&self) -> &Shape {
-        &self.shape
     }
 
     /// What to call them together.
@@ -209,14 +187,11 @@ impl Dumps {
     }
 
     fn observe(&self, monitor: &dyn Monitor) -> Result<Option<Vec<Observations>>, Failure> {
-        let mut observed = Vec::with_capacity(self.files.len());
-        for file in &self.files {
-            if monitor.should_stop() {
-                return Ok(None);
-            }
-            observed.push(Observations::of_dump(&file.dump()?)?);
-        }
-        Ok(Some(observed))
+        let observe = |file: &DumpFile| match monitor.should_stop() {
+            true => Ok(None),
+            false => Ok(Some(Observations::of_dump(&file.dump()?)?)),
+        };
+        self.files.iter().map(|file| observe(file).transpose()).collect::<Option<_>>().transpose()
     }
 }
 
@@ -224,12 +199,13 @@ impl DumpFile {
     fn find(paths: &[String], store: &ModelStore) -> Result<Vec<Self>, Error> {
         let found = |path: &String| {
             // A name that is also a model's is meant as one.
-            let file = match store.named(path).is_some() || path == tiny::NAME {
-                true => None,
-                false => Some(store.find_path(path)?.checkpoint).filter(|file| is_dump(&file.path)),
-            };
-            let file = file.ok_or_else(|| Refusal::NotADump { file: path.clone() })?;
-            Ok(DumpFile { name: path.clone(), file })
+            if store.named(path).is_none() && path != tiny::NAME {
+                let file = store.find_path(path)?.checkpoint;
+                if is_dump(&file.path) {
+                    return Ok(DumpFile { name: path.clone(), file });
+                }
+            }
+            Err(Refusal::NotADump { file: path.clone() }.into())
         };
         paths.iter().map(found).collect()
     }

@@ -1,33 +1,25 @@
 //! An excerpt of a text: all of it, or disjoint parts of one, so that what calibrates is never what tests.
 
+use super::files;
 use super::subject::Subject;
 use esscher_audit::texts;
+use esscher_lab::named;
+use esscher_lab::specification::{Mistake, Section};
 use esscher_models::TextChoice;
 
-/// Which part of a text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Excerpt {
-    /// All of it.
-    Whole,
-    /// What calibrates if the rest tests.
-    FirstTwoThirds,
-    /// The rest.
-    LastThird,
+named! {
+    /// Which part of a text.
+    pub enum Excerpt {
+        /// All of it.
+        Whole = "whole",
+        /// What calibrates if the rest tests.
+        FirstTwoThirds = "first-two-thirds",
+        /// The rest.
+        LastThird = "last-third",
+    }
 }
 
-/// As specifications write them.
-pub(crate) const PARTS: [(&str, Excerpt); 3] = [
-    ("whole", Excerpt::Whole),
-    ("first-two-thirds", Excerpt::FirstTwoThirds),
-    ("last-third", Excerpt::LastThird),
-];
-
 impl Excerpt {
-    /// The word in specifications.
-    pub(crate) fn name(self) -> &'static str {
-        PARTS.iter().find(|(_, excerpt)| *excerpt == self).map_or("whole", |(name, _)| name)
-    }
-
     /// The part of a text; it is cut before a word.
     pub(crate) fn of(self, text: &str) -> &str {
         let two_thirds = text.len() / 3 * 2;
@@ -59,6 +51,17 @@ pub(crate) struct ChosenText {
 }
 
 impl ChosenText {
+    /// Reads a text under `key`, with its SHA-256 under `sum_key`.
+    pub(crate) fn read(
+        section: &mut Section,
+        key: &'static str,
+        sum_key: &'static str,
+        default: &str,
+        excerpt: Excerpt,
+    ) -> Result<Self, Mistake> {
+        Ok(ChosenText { text: files::text(section, key, sum_key, default)?, excerpt })
+    }
+
     /// What is taken.
     pub(crate) fn content(&self) -> &str {
         self.excerpt.of(&self.text.content)
@@ -85,14 +88,13 @@ impl ChosenText {
 
     /// In words.
     pub(crate) fn in_words(&self) -> String {
-        let digest: String = self.text.sha256.chars().take(16).collect();
         let part = match self.excerpt {
             Excerpt::Whole => "",
             Excerpt::FirstTwoThirds => "the first two thirds of ",
             Excerpt::LastThird => "the last third of ",
         };
         let what = self.what().map_or(String::new(), |what| format!(", {what}"));
-        format!("{part}`{}` (SHA-256 {digest}…){what}", self.text.name)
+        format!("{part}`{}` ({}){what}", self.text.name, files::short(&self.text.sha256))
     }
 }
 

@@ -11,26 +11,25 @@ use serde_json::json;
 ///
 /// # Errors
 /// A name that no model has, a path that cannot be read, other sums.
-pub fn model(
-    section: &mut Section,
-    store: &ModelStore,
-    default: Option<&str>,
-) -> Result<ModelChoice, Mistake> {
+pub fn model(section: &mut Section, store: &ModelStore) -> Result<ModelChoice, Mistake> {
     let proper = |given: &str| store.named(given).map_or(given, |model| model.name).to_string();
-    let name = section.proper_text("model", default, proper)?;
+    let name = section.proper_text("model", None, proper)?;
     let found = ModelChoice::find(&name, store).map_err(|error| told(section, "model", error))?;
-    let (configuration, vocabulary) = (found.configuration_sha256, found.vocabulary_sha256);
-    let sha256 = sum(section, "sha256", found.sha256, &format!("the checkpoint {name}"))?;
-    let mut optional = |key, found: Option<String>, file: &str| match found {
-        Some(found) => sum(section, key, found, &format!("{file} of {name}")).map(Some),
-        None if section.form(key).is_some() => {
-            Err(section.mistake(key, format!("{name} comes without {file}: leave `{key}` out")))
+    sum(section, "sha256", &found.sha256.checkpoint, &format!("the checkpoint {name}"))?;
+    for (key, found, file) in [
+        ("config_sha256", &found.sha256.configuration, "config.json"),
+        ("tokenizer_sha256", &found.sha256.vocabulary, "the tokenizer"),
+    ] {
+        match found {
+            Some(found) => sum(section, key, found, &format!("{file} of {name}"))?,
+            None if section.form(key).is_some() => {
+                let message = format!("{name} comes without {file}: leave `{key}` out");
+                return Err(section.mistake(key, message));
+            }
+            None => {}
         }
-        None => Ok(None),
-    };
-    let configuration_sha256 = optional("config_sha256", configuration, "config.json")?;
-    let vocabulary_sha256 = optional("tokenizer_sha256", vocabulary, "the tokenizer")?;
-    Ok(ModelChoice { name, sha256, configuration_sha256, vocabulary_sha256 })
+    }
+    Ok(found)
 }
 
 /// The key of a SHA-256, which may be left out; whether the file has it is seen when the file is.
@@ -39,16 +38,11 @@ pub(crate) fn sum_key() -> impl Rule<Value = Option<String>> {
 }
 
 fn written_sum(section: &mut Section, key: &'static str) -> Result<Option<String>, Mistake> {
-    let written = section.form(key).map(|_| section.text(key, None)).transpose()?;
-    if let Some(written) = &written {
-        check_digits(section, key, written)?;
-    }
-    Ok(written)
-}
-
-fn check_digits(section: &mut Section, key: &'static str, written: &str) -> Result<(), Mistake> {
+    let Some(written) = section.form(key).map(|_| section.text(key, None)).transpose()? else {
+        return Ok(None);
+    };
     if written.len() == 64 && written.chars().all(|digit| digit.is_ascii_hexdigit()) {
-        return Ok(());
+        return Ok(Some(written));
     }
     let count = written.chars().count();
     let message = format!("expected the 64 hexadecimal digits of a SHA-256, found {count} characters");
@@ -63,35 +57,47 @@ pub fn text(
     section: &mut Section,
     key: &'static str,
     sum_key: &'static str,
-    default: Option<&str>,
+    default: &str,
 ) -> Result<TextChoice, Mistake> {
-    let name = section.text(key, default)?;
+    let name = section.text(key, Some(default))?;
     let content = find_text(&name).map_err(|error| told(section, key, error))?;
-    let sha256 = sum(section, sum_key, esscher_lab::sha256(content.as_bytes()), &format!("the text {name}"))?;
+    let sha256 = esscher_lab::sha256(content.as_bytes());
+    sum(section, sum_key, &sha256, &format!("the text {name}"))?;
     Ok(TextChoice { name, sha256, content })
 }
 
 /// Reads the SHA-256 of a file that has this one.
-pub(crate) fn sum(
+fn sum(section: &mut Section, key: &'static str, found: &str, what: &str) -> Result<(), Mistake> {
+    let expected = written_sum(section, key)?;
+    section.fill(key, &Written::Text(found.to_string()));
+    match expected {
+        Some(expected) => check_sum(section, key, &expected, found, what),
+        None => Ok(()),
+    }
+}
+
+/// Refuses a file with another SHA-256 than is expected.
+pub(super) fn check_sum(
     section: &mut Section,
     key: &'static str,
-    found: String,
+    expected: &str,
+    found: &str,
     what: &str,
-) -> Result<String, Mistake> {
-    let expected = match section.form(key) {
-        Some(_) => section.text(key, None)?.to_ascii_lowercase(),
-        None => found.clone(),
-    };
-    section.fill(key, &Written::Text(found.clone()));
+) -> Result<(), Mistake> {
+    let expected = expected.to_ascii_lowercase();
     if expected == found {
-        return Ok(found);
+        return Ok(());
     }
-    check_digits(section, key, &expected)?;
     let mut mistake = section.mistake(key, format!("{what} has the SHA-256 {found}, expected {expected}"));
     mistake.hint = Some(format!(
         "it is another file than this specification was written for; without `{key}` any is taken"
     ));
     Err(mistake)
+}
+
+/// A sum for people: its beginning tells files apart.
+pub(crate) fn short(sha256: &str) -> String {
+    format!("SHA-256 {}…", sha256.chars().take(16).collect::<String>())
 }
 
 /// What a store or a checkpoint refuses, with its hint, at a key.

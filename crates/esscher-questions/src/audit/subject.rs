@@ -7,7 +7,7 @@ use esscher_audit::checkpoint::{Checkpoint, Source};
 use esscher_audit::model::Model;
 use esscher_audit::vocabulary::Vocabulary;
 use esscher_lab::specification::{Mistake, Section};
-use esscher_models::{MODELS, ModelChoice, Part};
+use esscher_models::{MODELS, ModelChoice};
 use std::sync::Arc;
 
 /// A checkpoint that can be run.
@@ -26,7 +26,7 @@ impl Subject {
     /// Reads `model` with its sums, and loads it: lengths are checked against its context.
     pub(crate) fn read(section: &mut Section, sources: &Sources) -> Result<Arc<Self>, Mistake> {
         let store = sources.store().map_err(|error| told(section, "model", error))?;
-        let choice = files::model(section, store, None)?;
+        let choice = files::model(section, store)?;
         Self::load(&choice, sources).map_err(|error| told(section, "model", error))
     }
 
@@ -52,7 +52,7 @@ impl Subject {
             })?;
             Ok(Subject {
                 name: choice.name.clone(),
-                sha256: choice.sha256.clone(),
+                sha256: choice.sha256.checkpoint.clone(),
                 format: checkpoint.format.name(),
                 model: Model::new(checkpoint.weights)?,
                 vocabulary,
@@ -62,8 +62,11 @@ impl Subject {
 
     /// Whether it is the model of this name, however it was given.
     pub(crate) fn is(&self, name: &str) -> bool {
-        let named = MODELS.iter().find(|model| model.is_called(name));
-        named.and_then(|model| model.sha256(Part::Checkpoint)) == Some(self.sha256.as_str())
+        MODELS.iter().any(|model| model.is_called(name) && model.files.checkpoint.sha256 == self.sha256)
+    }
+
+    pub(crate) fn in_words(&self) -> String {
+        format!("`{}`, {}, {}", self.name, self.format, files::short(&self.sha256))
     }
 
     /// The tokens of a text, nothing put around them.

@@ -1,14 +1,12 @@
 //! What is asked: a checkpoint on segments of a text, or dumps, and what may replace their heads within which error.
 
-use crate::audit::excerpt::{Excerpt, PARTS};
-use crate::audit::{LENGTHS, MOST_DUMPS, WINDOWS, files};
+use crate::audit::{Excerpt, LENGTHS, MOST_DUMPS, WINDOWS, files};
 use esscher_audit::candidate::Candidate;
 use esscher_audit::dossier::Criterion;
 use esscher_lab::keys;
 use esscher_lab::specification::{
-    self, Bounds, Keys, Kind, Mistake, Rule, Section, integer, integers, one_of,
+    self, Bounds, Keys, Kind, Mistake, Rule, Section, choice, integer, integers, one_of, own, real,
 };
-use esscher_lab::specification::{own, real};
 use serde_json::Value;
 
 /// What may replace a head unless somebody says otherwise, by its state about the cheapest first.
@@ -48,7 +46,7 @@ keys! {
         /// The SHA-256 of the text
         text_sha256: Option<String> = files::sum_key(),
         /// The part of the text that is taken
-        text_part: Excerpt = one_of(&PARTS).or("whole"),
+        text_part: Excerpt = choice::<Excerpt>().or("whole"),
         /// Tokens of a segment; 256, or the model's context if that is less
         lengths: Option<Vec<u64>> = integers(LENGTHS, 1..=16).optional(),
         /// Segments that calibrate the readers

@@ -4,34 +4,41 @@ use super::answer::{Quantity, Row};
 use super::ask::Ask;
 use super::evidence::Evidence;
 use crate::Sources;
-use crate::audit::{check_replaced, frame};
-use crate::question::{Awaiting, Compute};
+use crate::audit::{check_instruction_set, check_replaced, frame};
+use crate::question::{Awaiting, Compute, Plan};
 use esscher_audit::assignment::Running;
 use esscher_audit::candidate::Candidate;
 use esscher_audit::discrepancy::Discrepancy;
-use esscher_audit::dossier::{Criterion, Dossier};
+use esscher_audit::dossier::{Criterion, Dossier, Standard};
 use esscher_audit::examination::{Findings, Questions};
 use esscher_audit::head::Order;
 use esscher_audit::portrait::{Portrait, Sink};
 use esscher_core::Monitor;
+use esscher_core::numerics::InstructionSet;
 use esscher_lab::specification::{Mistake, Section};
 use esscher_lab::{Failure, Unit};
-use std::collections::HashMap;
+use std::iter::Peekable;
 
 /// An audit of heads, ready to run.
 pub(crate) struct HeadsPlan {
-    pub(super) evidence: Evidence,
-    pub(super) questions: Questions,
-    pub(super) tolerance: f64,
-    pub(super) criterion: Criterion,
+    /// What heads are measured on.
+    pub(crate) evidence: Evidence,
+    pub(crate) questions: Questions,
+    /// By what they are judged, as they would be deployed.
+    pub(crate) standard: Standard,
 }
 
 impl HeadsPlan {
     /// Reads the keys of this kind, and plans if there are sources.
-    pub(crate) fn read(section: &mut Section, seed: u64) -> Result<Result<Self, Awaiting>, Mistake> {
+    pub(super) fn read(
+        section: &mut Section,
+        seed: u64,
+        instructions: InstructionSet,
+    ) -> Result<Box<dyn Plan>, Mistake> {
+        check_instruction_set(section, instructions)?;
         let ask = Ask::checked(section)?;
         let Some(sources) = section.provided::<Sources>() else {
-            return Ok(Err(Awaiting { model: ask.model }));
+            return Ok(Box::new(Awaiting { model: ask.model }));
         };
         let evidence = Evidence::find(&ask, section, &sources)?;
         let frame = frame(section, ask.window, evidence.shape())?;
@@ -44,8 +51,10 @@ impl HeadsPlan {
         {
             return Err(section.mistake("criterion", message));
         }
-        let questions = Questions { frame, candidates: asked(&candidates, evidence.shape().order), seed };
-        Ok(Ok(HeadsPlan { evidence, questions, tolerance, criterion }))
+        let order = evidence.shape().order;
+        let questions = Questions { frame, candidates: asked(&candidates, order), seed };
+        let standard = Standard { running: Running::deployed(order), criterion, tolerance, only: None };
+        Ok(Box::new(HeadsPlan { evidence, questions, standard }))
     }
 
     /// What the texts told, length by length.
@@ -54,104 +63,60 @@ impl HeadsPlan {
     /// Rows that are not an answer to this plan.
     pub(crate) fn dossiers(&self, rows: &[Row]) -> Result<Vec<(usize, Dossier)>, Failure> {
         let shape = self.evidence.shape();
-        // What no row has told stays not a number.
-        let untold = f64::NAN;
-        let blank = Findings {
-            layer: 0,
-            head: 0,
-            portrait: Portrait {
-                score_variance: untold,
-                effective_tokens: untold,
-                half_token_noise: untold,
-                first_token_weight: untold,
-                sink: Sink { position: 0, weight: untold },
-            },
-            errors: vec![Discrepancy { relative: untold, residual: None }; self.questions.candidates.len()],
-        };
-        let heads = shape.layers * shape.heads;
-        let nobody: Vec<Findings> = (0..heads)
-            .map(|place| Findings { layer: place / shape.heads, head: place % shape.heads, ..blank.clone() })
-            .collect();
-        let measured = self.evidence.lengths();
-        let mut found: Vec<Vec<Vec<Findings>>> =
-            measured.iter().map(|(_, texts)| vec![nobody.clone(); *texts]).collect();
-        let lengths: HashMap<usize, usize> =
-            measured.iter().enumerate().map(|(number, (length, _))| (*length, number)).collect();
-        let candidates: HashMap<(String, &str), usize> = self
-            .questions
-            .candidates
-            .iter()
-            .enumerate()
-            .map(|(number, (candidate, running))| ((candidate.to_string(), running.name()), number))
-            .collect();
-        for row in rows {
-            let foreign = || Failure::from("the table is a result of another audit");
-            let length = lengths.get(&row.length).ok_or_else(foreign)?;
-            let text = found[*length].get_mut(row.text).ok_or_else(foreign)?;
-            if row.head >= shape.heads || row.layer >= shape.layers {
-                return Err(foreign());
-            }
-            let one = text.get_mut(row.layer * shape.heads + row.head).ok_or_else(foreign)?;
-            // What is missing is not finite.
-            let value = row.value.unwrap_or(f64::INFINITY);
-            let error = || -> Result<usize, Failure> {
-                let (Some(candidate), Some(running)) = (&row.candidate, &row.running) else {
-                    return Err(foreign());
-                };
-                candidates.get(&(candidate.clone(), running.as_str())).copied().ok_or_else(foreign)
+        let mut rows = rows.iter().peekable();
+        let mut dossiers = Vec::new();
+        for (length, texts) in self.evidence.lengths() {
+            let found: Option<Vec<Vec<Findings>>> = (0..texts)
+                .map(|text| {
+                    let heads = shape.places();
+                    heads.map(|(layer, head)| self.findings([length, text, layer, head], &mut rows)).collect()
+                })
+                .collect();
+            // A mean over fewer texts would pass for one over all.
+            let found = found.ok_or("the table is not a whole result of this audit")?;
+            dossiers.push((length, Dossier::new(shape, self.questions.candidates.clone(), found)?));
+        }
+        match rows.next() {
+            None => Ok(dossiers),
+            Some(_) => Err("the table is a result of another audit".into()),
+        }
+    }
+
+    /// What the next rows tell of a head on a text, in the order in which they were written; nothing if a number is missing that the
+    /// verdict or the report needs.
+    fn findings<'a>(
+        &self,
+        place: [usize; 4],
+        rows: &mut Peekable<impl Iterator<Item = &'a Row>>,
+    ) -> Option<Findings> {
+        let mut next = |quantity: Quantity, asked: Option<&(Candidate, Running)>| {
+            let told = |row: &&Row| {
+                [row.length, row.text, row.layer, row.head] == place
+                    && row.quantity == quantity
+                    && row.candidate == asked.map(|(candidate, _)| candidate.to_string())
+                    && row.running.as_deref() == asked.map(|(_, running)| running.name())
             };
-            match row.quantity {
-                Quantity::ScoreVariance => one.portrait.score_variance = value,
-                Quantity::EffectiveTokens => one.portrait.effective_tokens = value,
-                Quantity::HalfTokenNoise => one.portrait.half_token_noise = value,
-                Quantity::FirstTokenWeight => one.portrait.first_token_weight = value,
-                Quantity::SinkPosition => one.portrait.sink.position = value as usize,
-                Quantity::SinkWeight => one.portrait.sink.weight = value,
-                Quantity::OutputError => one.errors[error()?].relative = value,
-                Quantity::ResidualError => one.errors[error()?].residual = Some(value),
-            }
-        }
-        if found.iter().flatten().flatten().any(|one| self.lacks(one)) {
-            return Err("the table is not a whole result of this audit".into());
-        }
-        measured
-            .iter()
-            .zip(found)
-            .map(|((length, _), texts)| {
-                Ok((*length, Dossier::new(shape, self.questions.candidates.clone(), texts)?))
-            })
-            .collect()
-    }
-
-    /// Whether something is untold that the verdict or the report needs: a mean over fewer texts would pass for one over all.
-    fn lacks(&self, found: &Findings) -> bool {
-        let portrait = &found.portrait;
-        let told = [
-            portrait.score_variance,
-            portrait.effective_tokens,
-            portrait.half_token_noise,
-            portrait.first_token_weight,
-            portrait.sink.weight,
-        ];
-        told.iter().any(|value| value.is_nan())
-            || found.errors.iter().any(|error| match self.criterion {
-                Criterion::Output => error.relative.is_nan(),
-                Criterion::Residual => error.residual.is_none(),
-            })
-    }
-
-    /// How a head would be deployed: in constant memory, unless every token sees all.
-    pub(crate) fn deployed(&self) -> Running {
-        Running::deployed(self.evidence.shape().order)
-    }
-
-    /// What heads are measured on: for whoever goes on from here.
-    pub(crate) fn evidence(&self) -> &Evidence {
-        &self.evidence
-    }
-
-    pub(crate) fn questions(&self) -> &Questions {
-        &self.questions
+            // What is missing is not finite.
+            rows.next_if(told).map(|row| row.value.unwrap_or(f64::INFINITY))
+        };
+        let portrait = Portrait {
+            score_variance: next(Quantity::ScoreVariance, None)?,
+            effective_tokens: next(Quantity::EffectiveTokens, None)?,
+            half_token_noise: next(Quantity::HalfTokenNoise, None)?,
+            first_token_weight: next(Quantity::FirstTokenWeight, None)?,
+            sink: Sink {
+                position: next(Quantity::SinkPosition, None)? as usize,
+                weight: next(Quantity::SinkWeight, None)?,
+            },
+        };
+        let errors = self.questions.candidates.iter().map(|asked| {
+            let relative = next(Quantity::OutputError, Some(asked))?;
+            let residual = next(Quantity::ResidualError, Some(asked));
+            let told = self.standard.criterion == Criterion::Output || residual.is_some();
+            told.then_some(Discrepancy { relative, residual })
+        });
+        let errors = errors.collect::<Option<_>>()?;
+        Some(Findings { layer: place[2], head: place[3], portrait, errors })
     }
 }
 

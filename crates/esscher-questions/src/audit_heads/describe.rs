@@ -3,25 +3,21 @@
 use super::compute::HeadsPlan;
 use super::evidence::Evidence;
 use crate::audit::counts::Counts;
-use crate::audit::{NOT_FINITE, frame_in_words, number_cell};
+use crate::audit::dumps::DumpFile;
+use crate::audit::{NOT_FINITE, files, frame_in_words, number_cell};
 use crate::measured::figures;
-use crate::tabulating::rounded;
+use crate::tabulating::{code, facts, rounded, section, table, whole, words};
 use esscher_audit::assignment::Running;
 use esscher_audit::candidate::Candidate;
 use esscher_audit::discrepancy::QUERIES;
-use esscher_audit::dossier::{Criterion, Dossier};
+use esscher_audit::dossier::{Criterion, Dossier, Standard};
 use esscher_audit::head::Order;
 use esscher_audit::portrait::Portrait;
-use esscher_audit::verdict::{CONFIDENCE, Spread, spread};
-use esscher_report::{Block, Cell, DataTable, HeatMap, Scale, Section};
+use esscher_audit::verdict::{CONFIDENCE, Spread};
+use esscher_report::{Block, Cell, HeatMap, Scale, Section};
 
 /// The tolerances that every report tells.
 const TOLERANCES: [f64; 3] = [0.02, 0.05, 0.10];
-
-/// Every candidate that was asked may be accepted.
-pub(super) fn any(_: &Candidate) -> bool {
-    true
-}
 
 impl HeadsPlan {
     /// The sections of a report; what is not about lengths is about the longest.
@@ -43,9 +39,12 @@ impl HeadsPlan {
         Running::ALL.into_iter().filter(asked).collect()
     }
 
-    /// How many candidates a verdict chooses from.
-    fn candidates_when_deployed(&self) -> usize {
-        self.questions.candidates.iter().filter(|(_, running)| *running == self.deployed()).count()
+    /// The candidates that a verdict chooses from, as they would be deployed, with their numbers.
+    pub(super) fn deployed(&self) -> impl Iterator<Item = (usize, Candidate)> + Clone {
+        let asked = self.questions.candidates.iter().enumerate();
+        asked.filter_map(|(number, (candidate, running))| {
+            (*running == self.standard.running).then_some((number, *candidate))
+        })
     }
 
     fn error_in_words(&self) -> String {
@@ -53,7 +52,7 @@ impl HeadsPlan {
             Order::Causal => "of a text's second half",
             Order::Whole => "of a text",
         };
-        match self.criterion {
+        match self.standard.criterion {
             Criterion::Output => format!(
                 "|approximate − exact| / |exact| of a head's output, median over the queries {queries}, at most {QUERIES}"
             ),
@@ -65,31 +64,18 @@ impl HeadsPlan {
 
     fn subject_section(&self) -> Section {
         let shape = self.evidence.shape();
-        let fact = |name: &str, value: String| (name.to_string(), value);
-        let heads = fact(
-            "heads",
-            format!(
-                "{} layers × {} query heads that read {} key-value heads of dimension {}; context {}",
-                shape.layers, shape.heads, shape.key_value_heads, shape.head_dimension, shape.context
-            ),
+        let heads = format!(
+            "{} layers × {} query heads that read {} key-value heads of dimension {}; context {}",
+            shape.layers, shape.heads, shape.key_value_heads, shape.head_dimension, shape.context
         );
-        let lengths: Vec<(usize, usize)> = self.evidence.lengths();
+        let lengths = self.evidence.lengths();
         let in_words = lengths.iter().map(|(length, _)| length.to_string()).collect::<Vec<_>>().join(", ");
-        let short = |sha256: &str| sha256.chars().take(16).collect::<String>();
-        let mut facts = match &self.evidence {
+        let mut all = match &self.evidence {
             Evidence::Run(run) => vec![
-                fact(
-                    "model",
-                    format!(
-                        "`{}`, {}, SHA-256 {}…",
-                        run.subject.name,
-                        run.subject.format,
-                        short(&run.subject.sha256)
-                    ),
-                ),
-                heads,
-                fact("text", run.text.in_words()),
-                fact(
+                ("model", run.subject.in_words()),
+                ("heads", heads),
+                ("text", run.text.in_words()),
+                (
                     "segments",
                     format!(
                         "of {in_words} tokens, disjoint: {} calibrate the readers' tilts, {} others are measured",
@@ -99,259 +85,180 @@ impl HeadsPlan {
                 ),
             ],
             Evidence::Dumps(dumps) => {
-                let files: Vec<String> = dumps
-                    .files()
-                    .iter()
-                    .map(|file| format!("`{}` (SHA-256 {}…)", file.name, short(file.sha256())))
-                    .collect();
+                let file = |file: &DumpFile| format!("`{}` ({})", file.name, files::short(file.sha256()));
+                let files: Vec<String> = dumps.files.iter().map(file).collect();
                 vec![
-                    fact("dumps", files.join(", ")),
-                    heads,
-                    fact("texts", format!("of {in_words} tokens, {}", dumps.in_words())),
+                    ("dumps", files.join(", ")),
+                    ("heads", heads),
+                    ("texts", format!("of {in_words} tokens, {}", dumps.in_words())),
                 ]
             }
         };
-        facts.extend([
-            fact("kept exactly", frame_in_words(&self.questions.frame)),
-            fact("error", self.error_in_words()),
-            fact(
+        let candidates = self.deployed().count();
+        all.extend([
+            ("kept exactly", frame_in_words(&self.questions.frame)),
+            ("error", self.error_in_words()),
+            (
                 "verdict",
                 format!(
                     "accepted if the mean error over texts is at most the tolerance with confidence {CONFIDENCE} for some candidate \
-                     (Student's law over texts, Holm's procedure over candidates: of {} the first must pass at {:.4}), refused \
+                     (Student's law over texts, Holm's procedure over candidates: of {candidates} the first must pass at {:.4}), refused \
                      if it is above for each with the same confidence, else uncertain: more texts would decide",
-                    self.candidates_when_deployed(),
-                    (1.0 - CONFIDENCE) / self.candidates_when_deployed().max(1) as f64
+                    (1.0 - CONFIDENCE) / candidates.max(1) as f64
                 ),
             ),
-            fact(
+            (
                 "offline and streaming",
                 "offline: the measure of the whole cache about the head's own mean tilt; streaming: in constant memory about \
                  one calibrated tilt that the readers of a key-value head share, as it would be deployed"
                     .to_string(),
             ),
         ]);
-        if let Evidence::Dumps(dumps) = &self.evidence {
-            facts.extend(dumps.advice().map(|advice| fact("advice", advice)));
-        }
-        Section {
-            id: "heads-subject".to_string(),
-            title: "What was examined".to_string(),
-            verdict: None,
-            blocks: vec![Block::Facts(facts)],
-        }
+        all.extend(self.evidence.advice().map(|advice| ("advice", advice)));
+        section("heads-subject", "What was examined", vec![facts(all)])
     }
 
     fn verdicts_section(&self, length: usize, dossier: &Dossier) -> Section {
         let mut tolerances = TOLERANCES.to_vec();
-        if !tolerances.contains(&self.tolerance) {
-            tolerances.push(self.tolerance);
+        if !tolerances.contains(&self.standard.tolerance) {
+            tolerances.push(self.standard.tolerance);
             tolerances.sort_by(f64::total_cmp);
         }
-        let mut rows = Vec::new();
-        for tolerance in tolerances {
-            for running in self.runnings() {
-                let heads = Counts::of(&dossier.decide_heads(running, self.criterion, tolerance, &any));
-                let groups = Counts::of(&dossier.decide_groups(running, self.criterion, tolerance, &any));
-                let mut row = vec![
-                    Cell::Number { value: tolerance, error: None },
-                    Cell::Text(running.name().to_string()),
-                ];
-                for counts in [heads, groups] {
-                    let counts = [counts.accepted, counts.uncertain, counts.refused];
-                    row.extend(counts.map(|count| Cell::Integer(count as i64)));
-                }
-                rows.push(row);
-            }
-        }
-        let columns = [
-            "tolerance",
-            "running",
-            "heads accepted",
-            "uncertain",
-            "refused",
-            "key-value heads accepted",
-            "uncertain",
-            "refused",
-        ];
-        let table = DataTable {
-            id: "verdicts".to_string(),
-            caption: format!(
-                "Verdicts at {length} tokens: a head is accepted if some candidate is; a key-value head if all its readers accept \
-                 the same candidate. Only accepted key-value heads free memory."
-            ),
-            columns: columns.map(String::from).to_vec(),
-            rows,
+        let row = |tolerance: f64, running: Running| {
+            let standard = Standard { tolerance, running, ..self.standard };
+            let heads = Counts::of(&dossier.decide_heads(&standard));
+            let groups = Counts::of(&dossier.decide_groups(&standard));
+            vec![
+                ("tolerance", Cell::Number { value: tolerance, error: None }),
+                ("running", words(running)),
+                ("heads accepted", whole(heads.accepted)),
+                ("uncertain", whole(heads.uncertain)),
+                ("refused", whole(heads.refused)),
+                ("key-value heads accepted", whole(groups.accepted)),
+                ("uncertain", whole(groups.uncertain)),
+                ("refused", whole(groups.refused)),
+            ]
         };
-        let mut blocks = vec![Block::Table(table)];
+        let runnings = self.runnings();
+        let rows =
+            tolerances.iter().flat_map(|tolerance| runnings.iter().map(|running| row(*tolerance, *running)));
+        let caption = format!(
+            "Verdicts at {length} tokens: a head is accepted if some candidate is; a key-value head if all its readers accept \
+             the same candidate. Only accepted key-value heads free memory."
+        );
+        let mut blocks = vec![table("verdicts", caption, rows.collect())];
         blocks.extend(self.heat_maps(length, dossier).into_iter().map(Block::HeatMap));
-        Section {
-            id: "verdicts".to_string(),
-            title: "Which heads may be replaced".to_string(),
-            verdict: None,
-            blocks,
-        }
+        section("verdicts", "Which heads may be replaced", blocks)
     }
 
     fn heat_maps(&self, length: usize, dossier: &Dossier) -> Vec<HeatMap> {
         let shape = dossier.shape();
         let numbers = |count: usize| (0..count).map(|number| number.to_string()).collect::<Vec<_>>();
-        let map = |id: &str,
-                   title: &str,
-                   caption: String,
-                   label: &str,
-                   cell: &dyn Fn(usize, usize) -> Option<Spread>| HeatMap {
-            id: id.to_string(),
-            title: title.to_string(),
-            caption,
-            x: "query head".to_string(),
-            y: "layer".to_string(),
-            columns: numbers(shape.heads),
-            rows: numbers(shape.layers),
+        let map = |[id, title, caption, label]: [&str; 4], cell: &dyn Fn(usize, usize) -> Option<Spread>| {
             // What is not finite is a number off the scale, which the map tells from what was not measured.
-            cells: (0..shape.layers)
-                .map(|layer| {
-                    let mean = |head| cell(layer, head).map_or(f64::INFINITY, |spread| spread.mean);
-                    (0..shape.heads).map(|head| Some(mean(head))).collect()
-                })
-                .collect(),
-            colour_label: label.to_string(),
-            scale: Scale::Logarithmic,
-            threshold: None,
-        };
-        let portrait = |pick: fn(&Portrait) -> f64| {
-            move |layer: usize, head: usize| {
-                let values: Vec<f64> =
-                    dossier.findings(layer, head).map(|found| pick(&found.portrait)).collect();
-                spread(&values)
+            let mean = |layer, head| cell(layer, head).map_or(f64::INFINITY, |spread| spread.mean);
+            let row = |layer| (0..shape.heads).map(|head| Some(mean(layer, head))).collect();
+            HeatMap {
+                id: id.to_string(),
+                title: title.to_string(),
+                caption: caption.to_string(),
+                x: "query head".to_string(),
+                y: "layer".to_string(),
+                columns: numbers(shape.heads),
+                rows: numbers(shape.layers),
+                cells: (0..shape.layers).map(row).collect(),
+                colour_label: label.to_string(),
+                scale: Scale::Logarithmic,
+                threshold: None,
             }
         };
-        let mut maps = Vec::new();
-        if let Some((number, name)) = self.shown_candidate() {
-            let error = |layer: usize, head: usize| dossier.spread(layer, head, number, self.criterion);
+        // The tilted Gaussian, or else the last that was asked.
+        let shown = self.deployed().find(|(_, candidate)| *candidate == Candidate::TILTED_GAUSSIAN);
+        let error = shown.or(self.deployed().last()).map(|(number, candidate)| {
+            let Standard { running, criterion, tolerance, .. } = self.standard;
             let caption = format!(
-                "{name} at {length} tokens, mean over texts; dots mark heads at or below the tolerance of {} (a verdict also asks \
-                 for the uncertainty over texts).",
-                self.tolerance
+                "`{candidate}`, {running} at {length} tokens, mean over texts; dots mark heads at or below the tolerance of \
+                 {tolerance} (a verdict also asks for the uncertainty over texts)."
             );
-            let title = "Error of the replacement";
-            let error = map("replacement-error", title, caption, "relative error", &error);
-            maps.push(HeatMap { threshold: Some(self.tolerance), ..error });
-        }
-        maps.push(map(
-            "score-variance",
-            "Score variance s²",
-            "The theory asks for prompts well above $e^{s^2}$ tokens; mean over queries and texts, the first tokens left out."
-                .to_string(),
-            "s²",
-            &portrait(|portrait| portrait.score_variance),
-        ));
-        maps.push(map(
-            "effective-tokens",
-            "Effective tokens",
-            "1/Σp²: over how many tokens a query spreads its weight; median over queries, mean over texts."
-                .to_string(),
-            "tokens",
-            &portrait(|portrait| portrait.effective_tokens),
-        ));
-        maps.push(map(
-            "half-token-noise",
-            "Half-token noise",
-            "How far the output moves when a query sees a random half of its tokens: what a prompt of this length knows of its \
-             own limit."
-                .to_string(),
-            "relative change",
-            &portrait(|portrait| portrait.half_token_noise),
-        ));
-        maps
-    }
-
-    /// The candidate of the first heat map: the tilted Gaussian as it would be deployed, or else the last that was asked so.
-    fn shown_candidate(&self) -> Option<(usize, String)> {
-        let deployed = self.deployed();
-        let asked =
-            self.questions.candidates.iter().enumerate().filter(|(_, (_, running))| *running == deployed);
-        let named = asked.map(|(number, (candidate, running))| {
-            (number, candidate.to_string(), format!("`{candidate}`, {}", running.name()))
+            let said = ["replacement-error", "Error of the replacement", &caption, "relative error"];
+            let map = map(said, &|layer, head| dossier.spread(layer, head, number, criterion));
+            HeatMap { threshold: Some(tolerance), ..map }
         });
-        let named: Vec<_> = named.collect();
-        let tilted = named.iter().find(|(_, name, _)| name == "tilted-gaussian");
-        tilted.or(named.last()).map(|(number, _, words)| (*number, words.clone()))
+        let portrayed =
+            |said, pick: fn(&Portrait) -> f64| map(said, &|layer, head| dossier.portrayed(layer, head, pick));
+        let portraits = [
+            portrayed(
+                [
+                    "score-variance",
+                    "Score variance s²",
+                    "The theory asks for prompts well above $e^{s^2}$ tokens; mean over queries and texts, the first tokens left out.",
+                    "s²",
+                ],
+                |portrait| portrait.score_variance,
+            ),
+            portrayed(
+                [
+                    "effective-tokens",
+                    "Effective tokens",
+                    "1/Σp²: over how many tokens a query spreads its weight; median over queries, mean over texts.",
+                    "tokens",
+                ],
+                |portrait| portrait.effective_tokens,
+            ),
+            portrayed(
+                [
+                    "half-token-noise",
+                    "Half-token noise",
+                    "How far the output moves when a query sees a random half of its tokens: what a prompt of this length knows of \
+                     its own limit.",
+                    "relative change",
+                ],
+                |portrait| portrait.half_token_noise,
+            ),
+        ];
+        error.into_iter().chain(portraits).collect()
     }
 
     fn every_head_section(&self, length: usize, dossier: &Dossier) -> Section {
-        let shape = dossier.shape();
-        let deployed = self.deployed();
-        let decisions = dossier.decide_heads(deployed, self.criterion, self.tolerance, &any);
-        let mut rows = Vec::new();
-        for (layer, of_layer) in decisions.iter().enumerate() {
-            for (head, decision) in of_layer.iter().enumerate() {
-                let portraits: Vec<&Portrait> =
-                    dossier.findings(layer, head).map(|found| &found.portrait).collect();
-                let of = |pick: fn(&Portrait) -> f64| {
-                    spread(&portraits.iter().map(|portrait| pick(portrait)).collect::<Vec<_>>())
-                };
-                let cell = |pick| number_cell(of(pick));
-                let asked = of(|portrait| portrait.score_variance).map(|spread| spread.mean.exp());
-                let asked = match asked {
-                    Some(length) if length.is_finite() => rounded(length),
-                    // The largest number of double precision.
-                    Some(_) => Cell::Text("above 10³⁰⁸".to_string()),
-                    None => Cell::Text(NOT_FINITE.to_string()),
-                };
-                rows.push(vec![
-                    Cell::Integer(layer as i64),
-                    Cell::Integer(head as i64),
-                    cell(|portrait| portrait.score_variance),
-                    asked,
-                    cell(|portrait| portrait.effective_tokens),
-                    cell(|portrait| portrait.half_token_noise),
-                    Cell::Text(self.sink_in_words(length, &portraits)),
-                    Cell::Text(self.best_in_words(dossier, layer, head)),
-                    Cell::Text(decision.verdict.name().to_string()),
-                    decision
-                        .candidate
-                        .map_or(Cell::Missing, |candidate| Cell::Text(format!("`{candidate}`"))),
-                ]);
-            }
-        }
-        let table = DataTable {
-            id: "heads".to_string(),
-            caption: format!(
-                "Every one of {} heads at {length} tokens, {}, tolerance {}: means over texts with standard errors. $e^{{s^2}}$ is the \
-                 length that the theory asks for; the sink is the token with the largest mean weight on the first text.",
-                shape.layers * shape.heads,
-                deployed.name(),
-                self.tolerance
-            ),
-            columns: [
-                "layer",
-                "head",
-                "s²",
-                "$e^{s^2}$",
-                "effective tokens",
-                "half-token noise",
-                "sink",
-                "best three",
-                "verdict",
-                "cheapest accepted",
+        let decisions = dossier.decide_heads(&self.standard);
+        let row = |(layer, head): (usize, usize)| {
+            let decision = &decisions[layer][head];
+            let of = |pick: fn(&Portrait) -> f64| dossier.portrayed(layer, head, pick);
+            let score_variance = of(|portrait| portrait.score_variance);
+            let asked = match score_variance.map(|spread| spread.mean.exp()) {
+                Some(length) if length.is_finite() => rounded(length),
+                // The largest number of double precision.
+                Some(_) => words("above 10³⁰⁸"),
+                None => words(NOT_FINITE),
+            };
+            vec![
+                ("layer", whole(layer)),
+                ("head", whole(head)),
+                ("s²", number_cell(score_variance)),
+                ("$e^{s^2}$", asked),
+                ("effective tokens", number_cell(of(|portrait| portrait.effective_tokens))),
+                ("half-token noise", number_cell(of(|portrait| portrait.half_token_noise))),
+                ("sink", words(self.sink_in_words(length, dossier, layer, head))),
+                ("best three", words(self.best_in_words(dossier, layer, head))),
+                ("verdict", words(decision.verdict)),
+                ("cheapest accepted", decision.candidate.map_or(Cell::Missing, code)),
             ]
-            .map(String::from)
-            .to_vec(),
-            rows,
         };
-        Section {
-            id: "every-head".to_string(),
-            title: "Every head".to_string(),
-            verdict: None,
-            blocks: vec![Block::Table(table)],
-        }
+        let caption = format!(
+            "Every one of {} heads at {length} tokens, {}, tolerance {}: means over texts with standard errors. $e^{{s^2}}$ is the \
+             length that the theory asks for; the sink is the token with the largest mean weight on the first text.",
+            dossier.shape().places().count(),
+            self.standard.running,
+            self.standard.tolerance
+        );
+        let rows = dossier.shape().places().map(row).collect();
+        section("every-head", "Every head", vec![table("heads", caption, rows)])
     }
 
     /// The sink on the first text: position, token, weight.
-    fn sink_in_words(&self, length: usize, portraits: &[&Portrait]) -> String {
-        let Some(portrait) = portraits.first() else { return String::new() };
-        let sink = portrait.sink;
+    fn sink_in_words(&self, length: usize, dossier: &Dossier, layer: usize, head: usize) -> String {
+        let Some(found) = dossier.findings(layer, head).next() else { return String::new() };
+        let sink = found.portrait.sink;
         let token = self.evidence.token(length, sink.position);
         // Backquotes and dollars would be read as markup.
         let token = token.map_or(String::new(), |token| {
@@ -363,15 +270,11 @@ impl HeadsPlan {
 
     /// The three candidates of least error as they would be deployed, and those whose error is not finite on some text.
     fn best_in_words(&self, dossier: &Dossier, layer: usize, head: usize) -> String {
-        let deployed = self.deployed();
         let (mut best, mut failed): (Vec<(Spread, Candidate)>, Vec<String>) = (Vec::new(), Vec::new());
-        for (number, (candidate, running)) in self.questions.candidates.iter().enumerate() {
-            if *running != deployed {
-                continue;
-            }
-            match dossier.spread(layer, head, number, self.criterion).filter(|spread| spread.mean.is_finite())
-            {
-                Some(spread) => best.push((spread, *candidate)),
+        for (number, candidate) in self.deployed() {
+            let spread = dossier.spread(layer, head, number, self.standard.criterion);
+            match spread.filter(|spread| spread.mean.is_finite()) {
+                Some(spread) => best.push((spread, candidate)),
                 None => failed.push(format!("`{candidate}`")),
             }
         }

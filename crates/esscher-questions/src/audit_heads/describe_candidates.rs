@@ -2,23 +2,25 @@
 
 use super::compute::HeadsPlan;
 use crate::audit::counts::Counts;
-use crate::audit::{middle_at_the_end, number_cell};
-use crate::tabulating::rounded;
+use crate::audit::number_cell;
+use crate::tabulating::{code, rounded, section, table, whole, words};
 use esscher_audit::assignment::Running;
 use esscher_audit::candidate::Candidate;
-use esscher_audit::dossier::Dossier;
+use esscher_audit::dossier::{Dossier, Standard};
 use esscher_audit::portrait::median;
 use esscher_audit::verdict::{Spread, spread};
-use esscher_report::{Axis, Block, Cell, DataTable, Figure, Mark, Point, Scale, Section, Series};
+use esscher_report::{Axis, Block, Figure, Mark, Point, Scale, Section, Series};
 
 impl HeadsPlan {
+    /// The errors of every head with a candidate, one per text.
+    fn errors(&self, dossier: &Dossier, number: usize) -> Vec<Vec<f64>> {
+        let of = |(layer, head)| dossier.errors(layer, head, number, self.standard.criterion);
+        dossier.shape().places().map(of).collect()
+    }
+
     /// The median over heads of a candidate's error, with its uncertainty over texts; nothing if it is not finite on some text.
     fn median_error(&self, dossier: &Dossier, number: usize) -> Option<Spread> {
-        let shape = dossier.shape();
-        let by_head: Vec<Vec<f64>> = (0..shape.layers)
-            .flat_map(|layer| (0..shape.heads).map(move |head| (layer, head)))
-            .map(|(layer, head)| dossier.errors(layer, head, number, self.criterion))
-            .collect();
+        let by_head = self.errors(dossier, number);
         let texts = by_head.iter().map(Vec::len).min()?;
         let medians: Vec<f64> = (0..texts)
             .filter_map(|text| median(&mut by_head.iter().map(|errors| errors[text]).collect::<Vec<_>>()))
@@ -32,157 +34,120 @@ impl HeadsPlan {
         };
         let dimension = longest.shape().head_dimension;
         let accepted = |dossier: &Dossier, candidate: Candidate, running: Running| {
-            let decisions =
-                dossier.decide_heads(running, self.criterion, self.tolerance, &|one| *one == candidate);
-            Counts::of(&decisions).accepted
+            let standard = Standard { running, only: Some(candidate), ..self.standard };
+            Counts::of(&dossier.decide_heads(&standard)).accepted
         };
-        let asked = self.questions.candidates.iter().enumerate();
-        let failed: Vec<usize> =
-            asked.clone().map(|(number, _)| self.failed_heads(longest, number)).collect();
-        let some_failed = failed.iter().any(|heads| *heads > 0);
-        let rows = asked
-            .clone()
-            .map(|(number, &(candidate, running))| {
-                let mut row = vec![
-                    Cell::Text(format!("`{candidate}`")),
-                    Cell::Text(running.name().to_string()),
-                    number_cell(self.median_error(longest, number)),
-                    Cell::Integer(accepted(longest, candidate, running) as i64),
-                    rounded(candidate.middle_tokens(dimension)),
-                ];
-                row.extend(some_failed.then(|| Cell::Integer(failed[number] as i64)));
-                row
-            })
+        let asked = &self.questions.candidates;
+        // Heads whose error is not finite on some text.
+        let fails = |errors: &&Vec<f64>| errors.iter().any(|error| !error.is_finite());
+        let failed: Vec<usize> = (0..asked.len())
+            .map(|number| self.errors(longest, number).iter().filter(fails).count())
             .collect();
-        let mut columns = vec!["candidate", "running", "median error", "heads accepted", "state, tokens"];
-        columns.extend(some_failed.then_some("heads whose error is not finite on some text"));
-        let (least, most) = self.middle_share(*length);
-        let table = DataTable {
-            id: "candidates".to_string(),
-            caption: format!(
-                "Every candidate on every head at {length} tokens: the median error over heads with its standard error over texts, \
-                 the heads that it alone is accepted for at tolerance {}, and its state beside the {} tokens at most that all keep, \
-                 in tokens. What it stands for, the middle, is {} to {} of what the last query sees.",
-                self.tolerance,
-                self.questions.frame.tokens(),
-                percent(least),
-                percent(most)
-            ),
-            columns: columns.into_iter().map(String::from).collect(),
-            rows,
+        let some_failed = failed.iter().any(|heads| *heads > 0);
+        let row = |(number, &(candidate, running)): (usize, &(Candidate, Running))| {
+            let mut row = vec![
+                ("candidate", code(candidate)),
+                ("running", words(running)),
+                ("median error", number_cell(self.median_error(longest, number))),
+                ("heads accepted", whole(accepted(longest, candidate, running))),
+                ("state, tokens", rounded(candidate.middle_tokens(dimension))),
+            ];
+            if some_failed {
+                row.push(("heads whose error is not finite on some text", whole(failed[number])));
+            }
+            row
         };
-        let mut blocks = vec![Block::Table(table)];
+        let (least, most) = self.middle_share(*length);
+        let caption = format!(
+            "Every candidate on every head at {length} tokens: the median error over heads with its standard error over texts, \
+             the heads that it alone is accepted for at tolerance {}, and its state beside the {} tokens at most that all keep, \
+             in tokens. What it stands for, the middle, is {:.0} % to {:.0} % of what the last query sees.",
+            self.standard.tolerance,
+            self.questions.frame.tokens(),
+            100.0 * least,
+            100.0 * most
+        );
+        let mut blocks = vec![table("candidates", caption, asked.iter().enumerate().map(row).collect())];
         if dossiers.len() > 1 {
-            let heads = (longest.shape().layers * longest.shape().heads).max(1) as f64;
-            let deployed = self.deployed();
-            let line = |point: &dyn Fn(usize, Candidate, f64, &Dossier) -> Option<Point>| -> Vec<Series> {
-                asked
-                    .clone()
-                    .filter(|(_, (_, running))| *running == deployed)
-                    .enumerate()
-                    .map(|(colour, (number, (candidate, _)))| Series {
-                        name: candidate.to_string(),
-                        mark: Mark::Line,
-                        colour,
-                        points: dossiers
-                            .iter()
-                            .filter_map(|(length, dossier)| {
-                                point(number, *candidate, *length as f64, dossier)
-                            })
-                            .collect(),
-                    })
-                    .collect()
-            };
-            let errors = line(&|number, _, length, dossier| {
+            let heads = longest.shape().places().count().max(1) as f64;
+            let running = self.standard.running;
+            let error = |(number, _): (usize, Candidate), length: f64, dossier: &Dossier| {
                 let spread = self.median_error(dossier, number)?;
                 Some(Point::with_error(length, spread.mean, spread.standard_error.unwrap_or(0.0)))
-            });
-            let shares = line(&|_, candidate, length, dossier| {
-                Some(Point::new(length, accepted(dossier, candidate, deployed) as f64 / heads))
-            });
-            let figure =
-                |id: &str, title: &str, caption: &str, label: &str, scale: Scale, series: Vec<Series>| {
-                    Block::Figure(Figure {
-                        id: id.to_string(),
-                        title: title.to_string(),
-                        caption: caption.to_string(),
-                        x: Axis { label: "tokens of a text".to_string(), scale: Scale::Logarithmic },
-                        y: Axis { label: label.to_string(), scale },
-                        series,
-                    })
-                };
-            blocks.push(figure(
+            };
+            let share = |(_, candidate): (usize, Candidate), length: f64, dossier: &Dossier| {
+                Some(Point::new(length, accepted(dossier, candidate, running) as f64 / heads))
+            };
+            blocks.push(self.against_length(
                 "error-against-length",
                 "Error against length",
                 &format!(
-                    "Median over heads, {}; bands are one standard error over texts, and there is no point where the median of some \
-                     text is not finite. Short texts are mostly atoms and window: their errors are small for that reason, see the \
-                     table below.",
-                    deployed.name()
+                    "Median over heads, {running}; bands are one standard error over texts, and there is no point where the median of \
+                     some text is not finite. Short texts are mostly atoms and window: their errors are small for that reason, see the \
+                     table below."
                 ),
-                "median relative error",
-                Scale::Logarithmic,
-                errors,
+                Axis { label: "median relative error".to_string(), scale: Scale::Logarithmic },
+                dossiers,
+                error,
             ));
-            let lengths = dossiers.iter().map(|(length, _)| *length);
-            blocks.push(Block::Table(self.middle_table(lengths)));
-            blocks.push(figure(
+            blocks.push(self.middle_table(dossiers.iter().map(|(length, _)| *length)));
+            blocks.push(self.against_length(
                 "accepted-against-length",
                 "Accepted heads against length",
-                &format!(
-                    "The share of query heads that each candidate alone is accepted for, {}.",
-                    deployed.name()
-                ),
-                "share of heads",
-                Scale::Linear,
-                shares,
+                &format!("The share of query heads that each candidate alone is accepted for, {running}."),
+                Axis { label: "share of heads".to_string(), scale: Scale::Linear },
+                dossiers,
+                share,
             ));
         }
-        Section {
-            id: "candidates".to_string(),
-            title: "What replaces them".to_string(),
-            verdict: None,
-            blocks,
-        }
+        section("candidates", "What replaces them", blocks)
     }
 
-    /// Heads whose error with a candidate is not finite on some text.
-    fn failed_heads(&self, dossier: &Dossier, number: usize) -> usize {
-        let shape = dossier.shape();
-        (0..shape.layers)
-            .flat_map(|layer| (0..shape.heads).map(move |head| (layer, head)))
-            .filter(|(layer, head)| {
-                let errors = dossier.errors(*layer, *head, number, self.criterion);
-                errors.iter().any(|error| !error.is_finite())
-            })
-            .count()
+    /// A curve for every candidate as it would be deployed, with a point at every length that has one.
+    fn against_length(
+        &self,
+        id: &str,
+        title: &str,
+        caption: &str,
+        y: Axis,
+        dossiers: &[(usize, Dossier)],
+        point: impl Fn((usize, Candidate), f64, &Dossier) -> Option<Point>,
+    ) -> Block {
+        let series = self.deployed().enumerate().map(|(colour, asked)| {
+            let points =
+                dossiers.iter().filter_map(|(length, dossier)| point(asked, *length as f64, dossier));
+            Series { name: asked.1.to_string(), mark: Mark::Line, colour, points: points.collect() }
+        });
+        Block::Figure(Figure {
+            id: id.to_string(),
+            title: title.to_string(),
+            caption: caption.to_string(),
+            x: Axis { label: "tokens of a text".to_string(), scale: Scale::Logarithmic },
+            y,
+            series: series.collect(),
+        })
     }
 
     /// Which share of the tokens that the last query sees the middle is, at least and at most.
     fn middle_share(&self, length: usize) -> (f64, f64) {
-        let (least, most) = middle_at_the_end(&self.questions.frame, self.evidence.shape().order, length);
+        let (least, most) = self.questions.frame.middle_at_the_end(self.evidence.shape().order, length);
         let share = |tokens: usize| tokens as f64 / length.max(1) as f64;
         (share(least), share(most))
     }
 
     /// How much of a text is replaced at all.
-    fn middle_table(&self, lengths: impl Iterator<Item = usize>) -> DataTable {
+    fn middle_table(&self, lengths: impl Iterator<Item = usize>) -> Block {
         let row = |length: usize| {
             let (least, most) = self.middle_share(length);
-            vec![Cell::Integer(length as i64), rounded(least), rounded(most)]
+            vec![
+                ("tokens of a text", whole(length)),
+                ("middle, at least", rounded(least)),
+                ("middle, at most", rounded(most)),
+            ]
         };
-        DataTable {
-            id: "middle-against-length".to_string(),
-            caption: "The middle, for which a candidate stands, as a share of the tokens that the last query of a text sees; the rest \
-                      is atoms and window, which every candidate keeps exactly. The least is with all light tokens that a head may \
-                      keep, the most with none."
-                .to_string(),
-            columns: ["tokens of a text", "middle, at least", "middle, at most"].map(String::from).to_vec(),
-            rows: lengths.map(row).collect(),
-        }
+        let caption = "The middle, for which a candidate stands, as a share of the tokens that the last query of a text sees; the rest \
+                       is atoms and window, which every candidate keeps exactly. The least is with all light tokens that a head may \
+                       keep, the most with none.";
+        table("middle-against-length", caption, lengths.map(row).collect())
     }
-}
-
-fn percent(share: f64) -> String {
-    format!("{:.0} %", 100.0 * share)
 }

@@ -27,8 +27,8 @@ pub(crate) enum Evidence {
 
 /// A checkpoint on segments of a text.
 pub(crate) struct Run {
-    pub(super) subject: Arc<Subject>,
-    pub(super) text: ChosenText,
+    pub(crate) subject: Arc<Subject>,
+    pub(crate) text: ChosenText,
     pub(super) calibrating: usize,
     lengths: Vec<AtLength>,
 }
@@ -48,7 +48,7 @@ impl Evidence {
             return Ok(Evidence::Dumps(dumps));
         }
         let store = sources.store().map_err(|error| files::told(section, "model", error))?;
-        let choice = files::model(section, store, None)?;
+        let choice = files::model(section, store)?;
         if store.named(&choice.name).is_none() && is_dump(Path::new(&choice.name)) {
             let dumps = Dumps::chosen(&choice, sources);
             let dumps = dumps.map_err(|error| files::told(section, "model", error))?;
@@ -64,7 +64,7 @@ impl Evidence {
     pub(crate) fn shape(&self) -> &Shape {
         match self {
             Evidence::Run(run) => run.subject.model.shape(),
-            Evidence::Dumps(dumps) => dumps.shape(),
+            Evidence::Dumps(dumps) => &dumps.shape,
         }
     }
 
@@ -88,7 +88,7 @@ impl Evidence {
     pub(super) fn lengths(&self) -> Vec<(usize, usize)> {
         match self {
             Evidence::Run(run) => run.lengths.iter().map(|at| (at.length, at.texts.len())).collect(),
-            Evidence::Dumps(dumps) => vec![(dumps.shape().context, dumps.measured().len())],
+            Evidence::Dumps(dumps) => vec![(dumps.shape.context, dumps.measured().len())],
         }
     }
 
@@ -105,7 +105,7 @@ impl Evidence {
         match self {
             Evidence::Run(_) => format!("text {text} of {length} tokens"),
             Evidence::Dumps(dumps) => {
-                let file = dumps.measured().nth(text).and_then(|number| dumps.files().get(number));
+                let file = dumps.measured().nth(text).and_then(|number| dumps.files.get(number));
                 format!("{} of {length} tokens", file.map_or("dump", |file| &file.name))
             }
         }
@@ -143,20 +143,9 @@ impl Evidence {
 }
 
 impl Run {
-    /// Of the checkpoint's main file.
-    pub(crate) fn sha256(&self) -> &str {
-        &self.subject.sha256
-    }
-
-    /// What it is run on.
-    pub(crate) fn text(&self) -> &ChosenText {
-        &self.text
-    }
-
     fn find(ask: &Ask, section: &mut Section, subject: Arc<Subject>) -> Result<Self, Mistake> {
         let context = subject.model.shape().context;
-        let text = files::text(section, "text", "text_sha256", Some(&ask.text))?;
-        let text = ChosenText { text, excerpt: ask.text_part };
+        let text = ChosenText::read(section, "text", "text_sha256", &ask.text, ask.text_part)?;
         let lengths = ask.lengths.clone().unwrap_or_else(|| vec![256.min(context as u64)]);
         section.fill("lengths", &Written::list(lengths.iter().map(|length| Written::number(*length as f64))));
         let (calibrating, count) = (ask.calibration as usize, ask.texts as usize);

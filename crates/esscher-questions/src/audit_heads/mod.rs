@@ -10,8 +10,7 @@ pub(crate) mod evidence;
 pub use ask::Ask;
 pub(crate) use ask::{CANDIDATES, TOLERANCES};
 
-use crate::audit::check_instruction_set;
-use crate::question::{Awaiting, Question};
+use crate::question::Question;
 use esscher_lab::specification::Keys;
 
 pub(crate) const QUESTION: Question = Question {
@@ -27,8 +26,5 @@ window = 16
 candidates = ["dropped", "mean", "tilted-gaussian"]
 "#,
     properties: Ask::properties,
-    read: |section, seed, instructions| {
-        check_instruction_set(section, instructions)?;
-        Ok(Awaiting::or_plan(compute::HeadsPlan::read(section, seed)?))
-    },
+    read: compute::HeadsPlan::read,
 };

@@ -1,15 +1,16 @@
 //! What is asked: a checkpoint, the texts that calibrate and that test, and assignments of replacements to heads.
 
-use super::compute::NamedAssignment;
-use crate::audit::excerpt::{Excerpt, PARTS};
-use crate::audit::{LENGTHS, WINDOWS, files};
+use crate::audit::{Excerpt, LENGTHS, WINDOWS, files};
 use esscher_audit::assignment::{Assignment, Running};
 use esscher_audit::candidate::Candidate;
+use esscher_audit::controls::NamedAssignment;
 use esscher_audit::head::Order;
 use esscher_audit::model::Shape;
 use esscher_audit::role::Role;
 use esscher_lab::keys;
-use esscher_lab::specification::{self, Keys, Kind, Mistake, Section, Written, integer, one_of, own, tables};
+use esscher_lab::specification::{
+    self, Keys, Kind, Mistake, Section, Written, choice, integer, one_of, own, tables,
+};
 use serde_json::{Value, json};
 use std::ops::RangeInclusive;
 
@@ -33,13 +34,13 @@ keys! {
         /// The SHA-256 of that text
         text_sha256: Option<String> = files::sum_key(),
         /// The part of it that is taken
-        text_part: Excerpt = one_of(&PARTS).or("whole"),
+        text_part: Excerpt = choice::<Excerpt>().or("whole"),
         /// The text that tests, by name or path
         test: String = specification::text().or("jargon"),
         /// The SHA-256 of that text
         test_sha256: Option<String> = files::sum_key(),
         /// The part of it that is taken
-        test_part: Excerpt = one_of(&PARTS).or("whole"),
+        test_part: Excerpt = choice::<Excerpt>().or("whole"),
         /// Tokens of a segment; 256, or the model's context if that is less
         length: Option<u64> = integer(LENGTHS).optional(),
         /// The last tokens, which are kept exactly; 64, or 0 where every token sees all
@@ -97,15 +98,9 @@ pub(super) fn assignments(
             return Err(table.mistake("running", message));
         }
         let assignment = match (ask.everywhere, ask.rows) {
-            (Some(_), Some(_)) => {
-                return Err(table.mistake("rows", "there is an `everywhere` as well; give one of the two"));
-            }
             (Some(name), None) => {
                 let candidate = table.accept("everywhere", name.parse::<Candidate>())?;
                 shape.map(|shape| Assignment::everywhere(shape, candidate))
-            }
-            (None, None) => {
-                return Err(table.mistake("rows", "neither `everywhere` nor `rows` says what is replaced"));
             }
             (None, Some(rows)) => {
                 let parsed: Result<Vec<Vec<Candidate>>, _> =
@@ -114,14 +109,18 @@ pub(super) fn assignments(
                     parsed.and_then(|rows| shape.map(|shape| Assignment::new(shape, rows)).transpose());
                 table.accept("rows", made)?
             }
+            (everywhere, _) => {
+                let message = match everywhere {
+                    Some(_) => "there is an `everywhere` as well; give one of the two",
+                    None => "neither `everywhere` nor `rows` says what is replaced",
+                };
+                return Err(table.mistake("rows", message));
+            }
         };
         let role = Role::from(ask.name.as_str());
         Ok(assignment.map(|assignment| NamedAssignment { role, running, assignment }))
     })?;
-    let exact = shape.map(|shape| Assignment::everywhere(shape, Candidate::Exact));
-    let running = Running::Offline;
-    let exact = exact.map(|assignment| NamedAssignment { role: Role::Exact, running, assignment });
-    let mut all: Vec<NamedAssignment> = exact.into_iter().collect();
+    let mut all: Vec<NamedAssignment> = shape.map(NamedAssignment::exact).into_iter().collect();
     for one in read.into_iter().flatten() {
         if all.iter().any(|other| other.role == one.role) {
             let message = format!("two assignments are called \"{}\"; give them different names", one.role);
@@ -130,4 +129,11 @@ pub(super) fn assignments(
         all.push(one);
     }
     Ok(all)
+}
+
+/// An assignment as its table is written.
+pub(crate) fn written(one: &NamedAssignment) -> Value {
+    let row = |row: &Vec<Candidate>| row.iter().map(Candidate::to_string).collect::<Vec<_>>().join(" ");
+    let rows: Vec<String> = one.assignment.rows().iter().map(row).collect();
+    json!({ "name": one.role.to_string(), "running": one.running.name(), "rows": rows })
 }

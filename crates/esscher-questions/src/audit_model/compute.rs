@@ -6,20 +6,19 @@ use crate::Sources;
 use crate::audit::calibrated::Calibrated;
 use crate::audit::excerpt::ChosenText;
 use crate::audit::subject::Subject;
-use crate::audit::{check_context, check_replaced, files, frame};
-use crate::question::{Awaiting, Compute};
-use esscher_audit::assignment::{Assignment, Running};
+use crate::audit::{check_context, check_instruction_set, check_replaced, frame};
+use crate::question::{Awaiting, Compute, Plan};
 use esscher_audit::calibration::Calibration;
 use esscher_audit::candidate::Frame;
+use esscher_audit::controls::NamedAssignment;
 use esscher_audit::head::Order;
 use esscher_audit::likelihood::{cosine_distance, embedding, log_loss, retrieval};
-use esscher_audit::model::{ExactAttention, LayerAttention, Shape};
+use esscher_audit::model::{ExactAttention, Shape};
 use esscher_audit::needle::{Haystack, haystack};
 use esscher_audit::replaced::ReplacedAttention;
-use esscher_audit::role::Role;
 use esscher_audit::segment::segments;
 use esscher_core::Monitor;
-use esscher_core::numerics::Stream;
+use esscher_core::numerics::{InstructionSet, Stream};
 use esscher_lab::specification::{Keys, Mistake, Section, Written};
 use esscher_lab::{Failure, Unit};
 use std::sync::Arc;
@@ -34,34 +33,17 @@ const PROMPTS_WITH_NEEDLES: usize = 4;
 pub(crate) struct ModelPlan {
     pub(super) subject: Arc<Subject>,
     pub(super) calibrating: ChosenText,
-    pub(super) testing: ChosenText,
-    pub(super) length: usize,
+    pub(crate) testing: ChosenText,
+    pub(crate) length: usize,
     pub(super) frame: Frame,
-    pub(super) assignments: Vec<NamedAssignment>,
+    /// Exact attention first.
+    pub(crate) assignments: Vec<NamedAssignment>,
     pub(super) calibration_segments: usize,
     pub(super) texts: Vec<Vec<u32>>,
     pub(super) haystacks: Vec<Haystack>,
     /// Why no needles are hidden where they would be by default.
     pub(super) no_needles: Option<String>,
     calibrated: Calibrated,
-}
-
-/// An assignment and how it runs.
-pub struct NamedAssignment {
-    /// What it is in the audit.
-    pub role: Role,
-    /// How it runs.
-    pub running: Running,
-    /// Who replaces whom.
-    pub assignment: Assignment,
-}
-
-impl NamedAssignment {
-    /// Its name and how it runs, once if the name says so.
-    pub(super) fn in_words(&self) -> String {
-        let (name, running) = (self.role.to_string(), self.running.name());
-        if name.ends_with(running) { name } else { format!("{name}, {running}") }
-    }
 }
 
 /// What was found on every text, one list per assignment; the first is exact attention.
@@ -74,17 +56,20 @@ pub(crate) struct Losses {
 
 impl ModelPlan {
     /// Reads the keys of this kind, and plans if there are sources.
-    pub(crate) fn read(section: &mut Section, seed: u64) -> Result<Result<Self, Awaiting>, Mistake> {
+    pub(super) fn read(
+        section: &mut Section,
+        seed: u64,
+        instructions: InstructionSet,
+    ) -> Result<Box<dyn Plan>, Mistake> {
+        check_instruction_set(section, instructions)?;
         let ask = Ask::read(section)?;
         let Some(sources) = section.provided::<Sources>() else {
-            return Ok(Err(Awaiting { model: Some(ask.model) }));
+            return Ok(Box::new(Awaiting { model: Some(ask.model) }));
         };
         let subject = Subject::read(section, &sources)?;
         let shape = *subject.model.shape();
-        let text = files::text(section, "text", "text_sha256", Some(&ask.text))?;
-        let calibrating = ChosenText { text, excerpt: ask.text_part };
-        let text = files::text(section, "test", "test_sha256", Some(&ask.test))?;
-        let testing = ChosenText { text, excerpt: ask.test_part };
+        let calibrating = ChosenText::read(section, "text", "text_sha256", &ask.text, ask.text_part)?;
+        let testing = ChosenText::read(section, "test", "test_sha256", &ask.test, ask.test_part)?;
         if calibrating.text.sha256 == testing.text.sha256 && calibrating.excerpt.overlaps(testing.excerpt) {
             let message = format!(
                 "`{}` is the text that calibrates: test on another one, or on another part of it (`text_part`, `test_part`)",
@@ -126,7 +111,7 @@ impl ModelPlan {
             Err(reason) if needles == 0 => (Vec::new(), Some(reason.to_string())),
             _ => (section.accept("needles", haystacks(&subject, &tokens, length, needles, seed))?, None),
         };
-        Ok(Ok(ModelPlan {
+        Ok(Box::new(ModelPlan {
             subject,
             calibrating,
             testing,
@@ -141,21 +126,15 @@ impl ModelPlan {
         }))
     }
 
-    /// The assignments, exact attention first.
-    pub(crate) fn assignments(&self) -> &[NamedAssignment] {
-        &self.assignments
-    }
-
     /// The cache of an assignment as a share of exact attention's, at so many tokens.
     pub(crate) fn cache_share(&self, assignment: &NamedAssignment, tokens: usize) -> f64 {
         let (exact, ours) = self.cache_bytes(assignment, tokens);
         ours / exact
     }
 
-    /// The bytes of exact attention's cache and of an assignment's, in half precision.
+    /// The bytes of exact attention's cache and of an assignment's.
     pub(crate) fn cache_bytes(&self, assignment: &NamedAssignment, tokens: usize) -> (f64, f64) {
-        let shape = self.subject.model.shape();
-        assignment.assignment.cache_bytes(shape, &self.frame, assignment.running, tokens, BYTES_PER_NUMBER)
+        assignment.cache_bytes(self.shape(), &self.frame, tokens)
     }
 
     /// Whether codes are hidden and asked for.
@@ -166,15 +145,6 @@ impl ModelPlan {
     /// What flatters the model on the text that tests it, if something does.
     pub(crate) fn caution(&self) -> Option<String> {
         self.testing.caution(&self.subject)
-    }
-
-    /// The text that tests.
-    pub(crate) fn testing(&self) -> &ChosenText {
-        &self.testing
-    }
-
-    pub(crate) fn length(&self) -> usize {
-        self.length
     }
 
     pub(crate) fn shape(&self) -> &Shape {
@@ -190,12 +160,10 @@ impl ModelPlan {
         let mut losses = Losses { texts: blank(self.texts.len()), needles: blank(self.haystacks.len()) };
         for row in rows {
             let foreign = || Failure::from("the table is a result of another audit");
-            let (role, running) = (Role::from(row.assignment.as_str()), row.running.parse()?);
-            let number = self
-                .assignments
-                .iter()
-                .position(|known| known.role == role && known.running == running)
-                .ok_or_else(foreign)?;
+            let is = |known: &NamedAssignment| {
+                known.role.to_string() == row.assignment && known.running.name() == row.running
+            };
+            let number = self.assignments.iter().position(is).ok_or_else(foreign)?;
             let of = match row.quantity {
                 Quantity::Retrieval => &mut losses.needles,
                 Quantity::LogLoss | Quantity::EmbeddingDistance => &mut losses.texts,
@@ -227,9 +195,6 @@ fn haystacks(
         .collect()
 }
 
-/// Bytes of a number in a cache: half precision, as caches are kept.
-pub(crate) const BYTES_PER_NUMBER: usize = 2;
-
 impl Compute for ModelPlan {
     type Row = Row;
 
@@ -256,20 +221,19 @@ impl Compute for ModelPlan {
         let Some(calibration) = self.calibrated.get(&self.subject, monitor)? else { return Ok(None) };
         let prompt = unit % prompts;
         let measured = match self.texts.get(prompt) {
-            Some(text) => self.measured(named, text, &calibration, monitor)?.map(|found| (prompt, found)),
+            Some(text) => self.measured(named, text, &calibration, monitor)?,
             None => {
-                let number = prompt - self.texts.len();
-                let model = &self.subject.model;
+                let haystack = &self.haystacks[prompt - self.texts.len()];
                 let mut attention = self.attention(named, &calibration)?;
-                retrieval(model, &self.haystacks[number], &mut *attention, monitor)?
-                    .map(|share| (number, (Quantity::Retrieval, share)))
+                let share = retrieval(&self.subject.model, haystack, &mut attention, monitor)?;
+                share.map(|share| (Quantity::Retrieval, share))
             }
         };
-        Ok(measured.map(|(text, (quantity, value))| {
+        Ok(measured.map(|(quantity, value)| {
             vec![Row {
                 assignment: named.role.to_string(),
                 running: named.running.name().to_string(),
-                text,
+                text: prompt.checked_sub(self.texts.len()).unwrap_or(prompt),
                 quantity,
                 // Tables hold finite numbers only.
                 value: Some(value).filter(|value| value.is_finite()),
@@ -287,9 +251,8 @@ impl ModelPlan {
         &'a self,
         named: &'a NamedAssignment,
         calibration: &'a Calibration,
-    ) -> Result<Box<dyn LayerAttention + 'a>, Failure> {
-        let (shape, assignment) = (self.shape(), &named.assignment);
-        Ok(Box::new(ReplacedAttention::new(shape, assignment, &self.frame, named.running, calibration)?))
+    ) -> Result<ReplacedAttention<'a>, esscher_audit::Error> {
+        ReplacedAttention::new(self.shape(), &named.assignment, &self.frame, named.running, calibration)
     }
 
     /// The log loss of a decoder on a text, or how far the embedding of an encoder moves.
@@ -304,11 +267,11 @@ impl ModelPlan {
         let mut attention = self.attention(named, calibration)?;
         match model.shape().order {
             Order::Causal => {
-                let found = log_loss(model, text, &mut *attention, monitor)?;
+                let found = log_loss(model, text, &mut attention, monitor)?;
                 Ok(found.map(|loss| (Quantity::LogLoss, loss)))
             }
             Order::Whole => {
-                let Some(ours) = embedding(model, text, &mut *attention, monitor)? else { return Ok(None) };
+                let Some(ours) = embedding(model, text, &mut attention, monitor)? else { return Ok(None) };
                 let mut exact = ExactAttention::new(model.shape());
                 let found = embedding(model, text, &mut exact, monitor)?;
                 Ok(found.map(|exact| (Quantity::EmbeddingDistance, cosine_distance(&ours, &exact))))

@@ -1,12 +1,14 @@
 //! The audit of a model in words, a table and a figure: what is saved, and what it costs.
 
-use super::compute::{BYTES_PER_NUMBER, Losses, ModelPlan};
+use super::compute::{Losses, ModelPlan};
+use crate::audit::excerpt::ChosenText;
 use crate::audit::{frame_in_words, number_cell};
-use crate::tabulating::rounded;
+use crate::tabulating::{facts, rounded, section, table, whole, words};
+use esscher_audit::controls::BYTES_PER_NUMBER;
 use esscher_audit::head::Order;
 use esscher_audit::role::Role;
 use esscher_audit::verdict::{Spread, spread};
-use esscher_report::{Axis, Block, Cell, DataTable, Figure, Mark, Point, Scale, Section, Series};
+use esscher_report::{Axis, Block, Cell, Figure, Mark, Point, Scale, Section, Series};
 
 impl Losses {
     /// The mean over texts of an assignment's loss; nothing if it is not finite on some text.
@@ -32,7 +34,7 @@ impl ModelPlan {
         // Long tables are folded on a page: what was accepted and its controls come first, then what all heads do.
         let (all, some): (Vec<usize>, Vec<usize>) =
             (0..self.assignments.len()).partition(|number| self.is_everywhere(*number));
-        let mut blocks = vec![Block::Facts(self.facts())];
+        let mut blocks = vec![self.facts()];
         for (id, what, numbers) in [
             ("assignments", "Which heads are replaced", some),
             (
@@ -42,17 +44,11 @@ impl ModelPlan {
             ),
         ] {
             if !numbers.is_empty() {
-                blocks.push(Block::Table(self.table(id, what, &numbers, losses)));
+                blocks.push(self.table(id, what, &numbers, losses));
             }
         }
-        blocks.push(Block::Figure(self.figure(losses)));
-        blocks.push(Block::Figure(self.bytes_figure()));
-        vec![Section {
-            id: "replaced".to_string(),
-            title: "What can be saved".to_string(),
-            verdict: None,
-            blocks,
-        }]
+        blocks.extend([self.figure(losses), self.bytes_figure()].map(Block::Figure));
+        vec![section("replaced", "What can be saved", blocks)]
     }
 
     /// Whether an assignment gives the same candidate to all heads.
@@ -61,8 +57,7 @@ impl ModelPlan {
         number > 0 && rows.iter().flatten().all(|candidate| *candidate == rows[0][0])
     }
 
-    fn facts(&self) -> Vec<(String, String)> {
-        let digest: String = self.subject.sha256.chars().take(16).collect();
+    fn facts(&self) -> Block {
         let needles = match (self.haystacks.len(), &self.no_needles) {
             (0, None) => String::new(),
             (0, Some(reason)) => format!("; no needles are hidden, for {reason}"),
@@ -72,86 +67,55 @@ impl ModelPlan {
             ),
         };
         let caution = self.caution().map_or(String::new(), |caution| format!(". **Note:** {caution}"));
-        [
-            ("model", format!("`{}`, {}, SHA-256 {digest}…", self.subject.name, self.subject.format)),
-            (
-                "calibrated on",
-                format!(
-                    "{} segments of {} tokens of {}",
-                    self.calibration_segments,
-                    self.length,
-                    self.calibrating.in_words()
-                ),
-            ),
-            (
-                "tested on",
-                format!(
-                    "{} segments of {} tokens of {}{needles}{caution}",
-                    self.texts.len(),
-                    self.length,
-                    self.testing.in_words()
-                ),
-            ),
+        let segments = |count: usize, of: &ChosenText| {
+            format!("{count} segments of {} tokens of {}", self.length, of.in_words())
+        };
+        let tested = segments(self.texts.len(), &self.testing);
+        facts([
+            ("model", self.subject.in_words()),
+            ("calibrated on", segments(self.calibration_segments, &self.calibrating)),
+            ("tested on", format!("{tested}{needles}{caution}")),
             ("kept exactly in replaced heads", frame_in_words(&self.frame)),
-        ]
-        .map(|(name, value)| (name.to_string(), value))
-        .to_vec()
+        ])
     }
 
-    fn table(&self, id: &str, title: &str, numbers: &[usize], losses: &Losses) -> DataTable {
+    fn table(&self, id: &str, title: &str, numbers: &[usize], losses: &Losses) -> Block {
         let shape = self.shape();
         let causal = shape.order == Order::Causal;
-        let needles = self.hides_needles();
         let mut lengths = vec![self.length, shape.context];
         lengths.dedup();
         let at = match lengths.len() {
             1 => format!("at {} tokens, which are the model's context", self.length),
             _ => format!("at {} tokens and at the model's context of {}", self.length, shape.context),
         };
-        let rows = numbers
-            .iter()
-            .map(|&number| {
-                let named = &self.assignments[number];
-                let mut row = vec![
-                    Cell::Text(named.role.to_string()),
-                    Cell::Text(if number == 0 { String::new() } else { named.running.name().to_string() }),
-                    Cell::Integer(named.assignment.replaced_heads() as i64),
-                    Cell::Integer(named.assignment.freed_groups(shape) as i64),
-                ];
-                row.extend(lengths.iter().map(|length| rounded(self.cache_share(named, *length))));
-                let difference = losses.paired_difference(number);
-                // Exact attention differs from itself by nothing: there is no number to show.
-                let against_exact =
-                    |spread: Option<Spread>| if number > 0 { number_cell(spread) } else { Cell::Missing };
-                match causal {
-                    true => {
-                        row.push(number_cell(losses.mean(number).map(exponential)));
-                        row.push(against_exact(difference));
-                        row.push(against_exact(difference.map(exponential)));
-                    }
-                    false => row.push(against_exact(losses.mean(number))),
-                }
-                if needles {
-                    row.push(number_cell(losses.retrieval(number)));
-                }
-                row
-            })
-            .collect();
-        let mut columns = vec![
-            "assignment".to_string(),
-            "running".to_string(),
-            "heads replaced".to_string(),
-            "key-value heads freed".to_string(),
-        ];
-        columns.extend(lengths.iter().map(|length| format!("cache at {length}")));
-        let measured: &[&str] = match causal {
-            true => &["perplexity", "log-loss difference", "perplexity ratio"],
-            false => &["embedding distance"],
+        let caches: Vec<String> = lengths.iter().map(|length| format!("cache at {length}")).collect();
+        let row = |&number: &usize| {
+            let named = &self.assignments[number];
+            let mut row = vec![
+                ("assignment", words(&named.role)),
+                ("running", words(if number == 0 { "" } else { named.running.name() })),
+                ("heads replaced", whole(named.assignment.replaced_heads())),
+                ("key-value heads freed", whole(named.assignment.freed_groups(shape))),
+            ];
+            let shares = lengths.iter().map(|length| rounded(self.cache_share(named, *length)));
+            row.extend(caches.iter().map(String::as_str).zip(shares));
+            let difference = losses.paired_difference(number);
+            // Exact attention differs from itself by nothing: there is no number to show.
+            let against_exact =
+                |spread: Option<Spread>| if number > 0 { number_cell(spread) } else { Cell::Missing };
+            match causal {
+                true => row.extend([
+                    ("perplexity", number_cell(losses.mean(number).map(exponential))),
+                    ("log-loss difference", against_exact(difference)),
+                    ("perplexity ratio", against_exact(difference.map(exponential))),
+                ]),
+                false => row.push(("embedding distance", against_exact(losses.mean(number)))),
+            }
+            if self.hides_needles() {
+                row.push(("needles found", number_cell(losses.retrieval(number))));
+            }
+            row
         };
-        columns.extend(measured.iter().map(|name| (*name).to_string()));
-        if needles {
-            columns.push("needles found".to_string());
-        }
         let what = match causal {
             true => {
                 "Differences are paired: text by text against exact attention; errors are one standard error over texts (that of a \
@@ -161,16 +125,12 @@ impl ModelPlan {
                 "Distances are 1 − cosine to the embedding with exact attention; errors are one standard error over texts."
             }
         };
-        DataTable {
-            id: id.to_string(),
-            caption: format!(
-                "{title}; the key-value heads whose whole cache may go, the cache as a share of exact attention's \
-                 {at} ({BYTES_PER_NUMBER} bytes per number), and what the model makes of \
-                 held-out text. {what}"
-            ),
-            columns,
-            rows,
-        }
+        let caption = format!(
+            "{title}; the key-value heads whose whole cache may go, the cache as a share of exact attention's \
+             {at} ({BYTES_PER_NUMBER} bytes per number), and what the model makes of \
+             held-out text. {what}"
+        );
+        table(id, caption, numbers.iter().map(row).collect())
     }
 
     fn figure(&self, losses: &Losses) -> Figure {
@@ -183,19 +143,15 @@ impl ModelPlan {
             .filter_map(|(number, named)| {
                 let spread = if causal { losses.paired_difference(number)? } else { losses.mean(number)? };
                 let share = self.cache_share(named, self.length);
-                let error = spread.standard_error.unwrap_or(0.0);
-                Some(Series {
-                    name: named.in_words(),
-                    mark: Mark::Dots,
-                    colour: number - 1,
-                    points: vec![Point::with_error(share, spread.mean, error)],
-                })
+                let point = Point::with_error(share, spread.mean, spread.standard_error.unwrap_or(0.0));
+                let (name, colour) = (named.in_words(), number - 1);
+                Some(Series { name, mark: Mark::Dots, colour, points: vec![point] })
             })
             .collect();
-        let failed = self.assignments.len() - 1 - series.len();
-        let missing = match failed {
+        let label = if causal { "log-loss difference to exact attention" } else { "embedding distance" };
+        let missing = match self.assignments.len() - 1 - series.len() {
             0 => String::new(),
-            _ => format!(" Not shown: {failed} whose loss is not finite on some text."),
+            failed => format!(" Not shown: {failed} whose loss is not finite on some text."),
         };
         Figure {
             id: "loss-against-cache".to_string(),
@@ -205,11 +161,7 @@ impl ModelPlan {
                 self.length
             ),
             x: Axis { label: "cache, share of exact attention's".to_string(), scale: Scale::Linear },
-            y: Axis {
-                label: if causal { "log-loss difference to exact attention" } else { "embedding distance" }
-                    .to_string(),
-                scale: Scale::Linear,
-            },
+            y: Axis { label: label.to_string(), scale: Scale::Linear },
             series,
         }
     }

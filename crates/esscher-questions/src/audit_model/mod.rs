@@ -5,10 +5,10 @@ mod ask;
 pub(crate) mod compute;
 mod describe;
 
+pub(crate) use ask::written;
 pub use ask::{Ask, AssignmentAsk};
 
-use crate::audit::check_instruction_set;
-use crate::question::{Awaiting, Question};
+use crate::question::Question;
 use esscher_lab::specification::Keys;
 
 pub(crate) const QUESTION: Question = Question {
@@ -33,8 +33,5 @@ running = "offline"
 rows = ["tilted-gaussian mean mean mean", "exact exact exact exact"]
 "#,
     properties: Ask::properties,
-    read: |section, seed, instructions| {
-        check_instruction_set(section, instructions)?;
-        Ok(Awaiting::or_plan(compute::ModelPlan::read(section, seed)?))
-    },
+    read: compute::ModelPlan::read,
 };

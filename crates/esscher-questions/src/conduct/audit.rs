@@ -5,10 +5,10 @@ use super::{Error, publish};
 use crate::audit_heads::compute::HeadsPlan;
 use crate::audit_model::compute::ModelPlan;
 use crate::{Planned, Settings, Sources, run_document};
-use assignments::chosen;
 use esscher_audit::candidate::Candidate;
-use esscher_audit::replacement::Middle;
-use esscher_lab::{Failure, Outcome, RunFolder, TableError, write_file};
+use esscher_audit::controls::controlled;
+use esscher_audit::dossier::Standard;
+use esscher_lab::{Failure, Outcome, RunFolder, Table, write_file};
 use esscher_report::Document;
 use prepared::Prepared;
 use std::path::PathBuf;
@@ -22,9 +22,6 @@ pub use esscher_audit::assignment::Running;
 pub use esscher_audit::dossier::Criterion;
 pub use esscher_audit::role::Role;
 pub use found::{AssignmentFound, Audit, AuditFound, Counts, Estimated};
-
-/// Atoms and window alone: the cheapest candidate, which is always measured.
-const DROPPED: Candidate = Candidate::Measure { top: 0, middle: Middle::Dropped };
 
 /// What is to be audited.
 #[derive(Debug, Clone)]
@@ -83,58 +80,57 @@ pub fn audit<E: From<Error>>(
 ) -> Result<Audit, E> {
     let prepared = Prepared::of(request, sources)?;
     let root = request.out.join(&prepared.name);
-    let folder = RunFolder::open(&root.join("heads"), &prepared.heads).map_err(Error::from)?;
-    let Outcome::Finished { result, provenance, .. } = run("heads", &prepared.heads, &folder)? else {
+    let mut conducted = |label: &str, planned: &Planned| -> Result<Option<(Table, Document)>, E> {
+        let folder = RunFolder::open(&root.join(label), planned).map_err(Error::from)?;
+        let Outcome::Finished { result, provenance, .. } = run(label, planned, &folder)? else {
+            return Ok(None);
+        };
+        let document = run_document(planned, &result, &provenance).map_err(failed)?;
+        publish(&folder, &document)?;
+        Ok(Some((result, document)))
+    };
+    let Some((result, document)) = conducted("heads", &prepared.heads)? else {
         return Ok(Audit { folder: root, found: None });
     };
-    let heads = run_document(&prepared.heads, &result, &provenance).map_err(failed)?;
-    publish(&folder, &heads)?;
     let plan: &HeadsPlan = prepared.heads.plan_of().map_err(failed)?;
-    let dossiers = plan.dossiers(&result.read().map_err(unread)?).map_err(failed)?;
-    let (length, dossier) = dossiers.last().ok_or_else(|| failed("no length was measured".into()))?;
-    let mut found = AuditFound::of_heads(request, plan, *length, dossier, &root);
-    let (mut documents, mut test) = (vec![heads], None);
-    if let Some(tested) = prepared.tested.as_ref().filter(|_| !request.heads_only) {
-        let chosen = chosen(request, plan, dossier, *length, prepared.heads.seed()).map_err(Error::from)?;
-        let planned = tested.model(request, *length, &chosen, sources)?;
-        let folder = RunFolder::open(&root.join("model"), &planned).map_err(Error::from)?;
-        let Outcome::Finished { result, provenance, .. } = run("model", &planned, &folder)? else {
+    let dossiers = plan.dossiers(&result.read().map_err(failed)?).map_err(failed)?;
+    let (length, dossier) = dossiers.last().ok_or_else(|| failed("no length was measured"))?;
+    let mut found = AuditFound::of_heads(plan, *length, dossier, &root);
+    let (mut documents, mut test) = (vec![document], None);
+    if let Some(tested) = &prepared.tested {
+        let frame = &plan.questions.frame;
+        let assignments = controlled(dossier, &plan.standard, frame, *length, plan.questions.seed);
+        let planned = tested.model(request, &assignments.map_err(Error::from)?, sources)?;
+        let Some((result, document)) = conducted("model", &planned)? else {
             return Ok(Audit { folder: root, found: None });
         };
-        let document = run_document(&planned, &result, &provenance).map_err(failed)?;
-        publish(&folder, &document)?;
         let plan: &ModelPlan = planned.plan_of().map_err(failed)?;
-        let losses = plan.losses(&result.read().map_err(unread)?).map_err(failed)?;
+        let losses = plan.losses(&result.read().map_err(failed)?).map_err(failed)?;
         found.assignments = assignments::found(plan, &losses);
         let advice: Vec<String> =
             [found.advice, plan.caution(), assignments::doubt(plan, &losses)].into_iter().flatten().collect();
         found.advice = (!advice.is_empty()).then(|| advice.join(". Also, "));
-        test = Some(plan.testing().clone());
+        test = Some(plan.testing.clone());
         documents.insert(0, document);
     }
-    let page = esscher_report::html(&joined(&found, documents));
-    write_file(&found.report, page.as_bytes()).map_err(Error::from)?;
-    let provenance = files::Provenance { seed: prepared.heads.seed(), test: test.as_ref() };
-    let verdicts = files::verdicts(request, plan, *length, dossier, &provenance, found.advice.as_deref());
-    write_file(&found.verdicts, verdicts.as_bytes()).map_err(Error::from)?;
+    let verdicts = files::verdicts(plan, *length, dossier, test.as_ref(), found.advice.as_deref());
     // Whoever reads that table drops the middle of the other heads.
-    let decisions =
-        dossier.decide_groups(plan.deployed(), request.criterion, request.tolerance, &|candidate| {
-            *candidate == DROPPED
-        });
-    let table = files::full_attention_heads(&decisions, request.tolerance);
-    write_file(&found.full_attention_heads, table.as_bytes()).map_err(Error::from)?;
-    let configuration = files::configuration(&plan.questions().frame);
-    write_file(&root.join("config.json"), configuration.as_bytes()).map_err(Error::from)?;
+    let dropped = Standard { only: Some(Candidate::DROPPED), ..plan.standard };
+    let table = files::full_attention_heads(&dossier.decide_groups(&dropped), request.tolerance);
+    let page = esscher_report::html(&joined(&found, documents));
+    for (path, content) in [
+        (&found.report, page),
+        (&found.verdicts, verdicts),
+        (&found.full_attention_heads, table),
+        (&root.join("config.json"), files::configuration(&plan.questions.frame)),
+    ] {
+        write_file(path, content.as_bytes()).map_err(Error::from)?;
+    }
     Ok(Audit { folder: root, found: Some(found) })
 }
 
-fn unread(error: TableError) -> Error {
-    failed(error.into())
-}
-
-fn failed(failure: Failure) -> Error {
-    Error::Lab(esscher_lab::Error::Result(failure))
+fn failed(failure: impl Into<Failure>) -> Error {
+    Error::Lab(esscher_lab::Error::Result(failure.into()))
 }
 
 /// One document on both runs: what can be saved, then why.

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 /// Why a request was not carried out.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs)] // what the fields of a variant are, its sentence says
 pub enum Error {
     /// The run.
     #[error(transparent)]
@@ -14,39 +15,23 @@ pub enum Error {
 
     /// A file whose name cannot be a run's.
     #[error("{}: the file's name makes no name for a run", file.display())]
-    NoName {
-        /// The specification's file.
-        file: PathBuf,
-    },
+    NoName { file: PathBuf },
 
     /// A share of the work that is none.
     #[error("the share `{asked}` makes no sense: expected i/N with i from 0 to N - 1")]
-    NoShare {
-        /// As it was asked for.
-        asked: String,
-    },
+    NoShare { asked: String },
 
     /// Shards are merged into a folder that they name.
     #[error("{} is not named like a shard", folder.display())]
-    NotNamedLikeAShard {
-        /// The first folder.
-        folder: PathBuf,
-    },
+    NotNamedLikeAShard { folder: PathBuf },
 
     /// A merge or a report of nothing.
     #[error("no run folder was given")]
     NoFolders,
 
-    /// A name that the catalogue does not have.
+    /// A name that the catalogue does not have; the hint is the name that was meant, or all names.
     #[error("there is no {what} `{name}`")]
-    Unknown {
-        /// What was asked for: a claim, a kind of experiment.
-        what: &'static str,
-        /// Its name.
-        name: String,
-        /// The name that was meant, or all names.
-        hint: String,
-    },
+    Unknown { what: &'static str, name: String, hint: String },
 
     /// A checkpoint or a text that cannot be had.
     #[cfg(feature = "audit")]
@@ -92,9 +77,7 @@ impl Error {
             Error::Unknown { hint, .. } => Some(hint.clone()),
             #[cfg(feature = "audit")]
             Error::Model(error) => error.hint(),
-            #[cfg(feature = "audit")]
-            Error::Audit(_) => None,
-            Error::NoName { .. } | Error::NoFolders | Error::Drawing(_) => None,
+            _ => None,
         }
     }
 
@@ -104,14 +87,8 @@ impl Error {
             Error::Lab(error) => error.is_request(),
             Error::Drawing(_) => false,
             #[cfg(feature = "audit")]
-            Error::Audit(_) => true,
-            #[cfg(feature = "audit")]
             Error::Model(error) => error.is_request(),
-            Error::NoName { .. }
-            | Error::NoShare { .. }
-            | Error::NotNamedLikeAShard { .. }
-            | Error::NoFolders
-            | Error::Unknown { .. } => true,
+            _ => true,
         }
     }
 }

@@ -1,44 +1,36 @@
 //! What an audit leaves for other programs: verdicts as JSON, and the table that DuoAttention reads.
 
-use super::AuditRequest;
 use crate::audit::dumps::DumpFile;
 use crate::audit::excerpt::ChosenText;
 use crate::audit_heads::compute::HeadsPlan;
 use crate::audit_heads::evidence::Evidence;
 use esscher_audit::candidate::Frame;
-use esscher_audit::dossier::Dossier;
+use esscher_audit::dossier::{Dossier, Standard};
 use esscher_audit::portrait::Portrait;
 use esscher_audit::verdict::{Decision, Spread, Verdict, spread};
 use serde_json::{Value, json};
 
-/// What verdicts came from beside the checkpoint and its text.
-pub(super) struct Provenance<'a> {
-    pub(super) seed: u64,
-    /// What the model was tested on, if it was.
-    pub(super) test: Option<&'a ChosenText>,
-}
-
 fn text(chosen: &ChosenText) -> Value {
     json!({
-        "name": chosen.text.name, "part": chosen.excerpt.name(), "sha256": chosen.text.sha256, "what": chosen.what(),
+        "name": chosen.text.name, "part": chosen.excerpt.to_string(), "sha256": chosen.text.sha256, "what": chosen.what(),
     })
 }
 
-/// Every head and every key-value head: verdict, cheapest accepted candidate, errors with their intervals, portrait.
+/// Every head and every key-value head: verdict, cheapest accepted candidate, errors with their intervals, portrait; `test` is what the
+/// model was tested on, if it was.
 ///
 /// Numbers that are not finite are null.
 pub(super) fn verdicts(
-    request: &AuditRequest,
     plan: &HeadsPlan,
     length: usize,
     dossier: &Dossier,
-    provenance: &Provenance<'_>,
+    test: Option<&ChosenText>,
     advice: Option<&str>,
 ) -> String {
     let shape = dossier.shape();
-    let running = plan.deployed();
-    let decide_heads = dossier.decide_heads(running, request.criterion, request.tolerance, &|_| true);
-    let decide_groups = dossier.decide_groups(running, request.criterion, request.tolerance, &|_| true);
+    let Standard { running, criterion, tolerance, .. } = plan.standard;
+    let decide_heads = dossier.decide_heads(&plan.standard);
+    let decide_groups = dossier.decide_groups(&plan.standard);
     let heads: Vec<Value> = places(&decide_heads)
         .map(|(layer, head, decision)| {
             let errors: Vec<Value> = dossier
@@ -46,9 +38,8 @@ pub(super) fn verdicts(
                 .iter()
                 .enumerate()
                 .map(|(number, (candidate, running))| {
-                    let spread = dossier.spread(layer, head, number, request.criterion);
-                    let mut error = interval(spread.as_ref());
-                    let errors = dossier.errors(layer, head, number, request.criterion);
+                    let errors = dossier.errors(layer, head, number, criterion);
+                    let mut error = interval(spread(&errors).as_ref());
                     error["texts_not_finite"] =
                         json!(errors.iter().filter(|error| !error.is_finite()).count());
                     error["candidate"] = json!(candidate.to_string());
@@ -64,21 +55,21 @@ pub(super) fn verdicts(
         .collect();
     let groups: Vec<Value> =
         places(&decide_groups).map(|(layer, group, decision)| decided(layer, group, decision)).collect();
-    let frame = &plan.questions().frame;
-    let (sha256, calibrating, dumps) = match plan.evidence() {
-        Evidence::Run(run) => (json!(run.sha256()), text(run.text()), Value::Null),
+    let frame = &plan.questions.frame;
+    let (sha256, calibrating, dumps) = match &plan.evidence {
+        Evidence::Run(run) => (json!(run.subject.sha256), text(&run.text), Value::Null),
         Evidence::Dumps(dumps) => {
             let file = |file: &DumpFile| json!({ "path": file.name, "sha256": file.sha256() });
-            (Value::Null, Value::Null, dumps.files().iter().map(file).collect())
+            (Value::Null, Value::Null, dumps.files.iter().map(file).collect())
         }
     };
     let all = json!({
         "schema": 1,
-        "model": plan.evidence().name(),
+        "model": plan.evidence.name(),
         "sha256": sha256,
         "text": calibrating,
-        "test": provenance.test.map(text),
-        "seed": provenance.seed,
+        "test": test.map(text),
+        "seed": plan.questions.seed,
         "esscher": env!("CARGO_PKG_VERSION"),
         "dumps": dumps,
         "advice": advice,
@@ -87,8 +78,8 @@ pub(super) fn verdicts(
         "key_value_heads_per_layer": shape.key_value_heads,
         "length": length,
         "texts": dossier.findings(0, 0).count(),
-        "tolerance": request.tolerance,
-        "criterion": request.criterion.name(),
+        "tolerance": tolerance,
+        "criterion": criterion.name(),
         "running": running.name(),
         "confidence": esscher_audit::verdict::CONFIDENCE,
         "kept_exactly": {
@@ -128,10 +119,8 @@ fn interval(spread: Option<&Spread>) -> Value {
 }
 
 fn portrait(dossier: &Dossier, layer: usize, head: usize) -> Value {
-    let portraits: Vec<&Portrait> = dossier.findings(layer, head).map(|found| &found.portrait).collect();
-    let mean = |pick: fn(&Portrait) -> f64| {
-        spread(&portraits.iter().map(|portrait| pick(portrait)).collect::<Vec<_>>()).map(|spread| spread.mean)
-    };
+    let mean = |pick: fn(&Portrait) -> f64| dossier.portrayed(layer, head, pick).map(|spread| spread.mean);
+    let sinks = dossier.findings(layer, head).map(|found| found.portrait.sink.position);
     let score_variance = mean(|portrait| portrait.score_variance);
     json!({
         "score_variance": score_variance,
@@ -139,7 +128,7 @@ fn portrait(dossier: &Dossier, layer: usize, head: usize) -> Value {
         "effective_tokens": mean(|portrait| portrait.effective_tokens),
         "half_token_noise": mean(|portrait| portrait.half_token_noise),
         "first_token_weight": mean(|portrait| portrait.first_token_weight),
-        "sink_positions": portraits.iter().map(|portrait| portrait.sink.position).collect::<Vec<_>>(),
+        "sink_positions": sinks.collect::<Vec<_>>(),
         "sink_weight": mean(|portrait| portrait.sink.weight),
     })
 }

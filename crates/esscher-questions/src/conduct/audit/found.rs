@@ -1,10 +1,9 @@
 //! What an audit found, as doors tell it.
 
-use super::AuditRequest;
 use crate::audit_heads::compute::HeadsPlan;
 use esscher_audit::assignment::Running;
 use esscher_audit::candidate::Candidate;
-use esscher_audit::dossier::Dossier;
+use esscher_audit::dossier::{Dossier, Standard};
 use esscher_audit::head::Order;
 use esscher_audit::role::Role;
 use esscher_audit::verdict::Spread;
@@ -64,18 +63,10 @@ pub struct AuditFound {
 
 impl AuditFound {
     /// What the heads told; the model follows.
-    pub(super) fn of_heads(
-        request: &AuditRequest,
-        plan: &HeadsPlan,
-        length: usize,
-        dossier: &Dossier,
-        root: &Path,
-    ) -> Self {
-        let running = plan.deployed();
-        let heads = |running| {
-            Counts::of(&dossier.decide_heads(running, request.criterion, request.tolerance, &|_| true))
-        };
-        let groups = dossier.decide_groups(running, request.criterion, request.tolerance, &|_| true);
+    pub(super) fn of_heads(plan: &HeadsPlan, length: usize, dossier: &Dossier, root: &Path) -> Self {
+        let standard = plan.standard;
+        let heads = |running| Counts::of(&dossier.decide_heads(&Standard { running, ..standard }));
+        let groups = dossier.decide_groups(&standard);
         let mut counted: HashMap<Candidate, usize> = HashMap::new();
         for candidate in groups.iter().flatten().filter_map(|decision| decision.candidate) {
             *counted.entry(candidate).or_default() += 1;
@@ -84,13 +75,13 @@ impl AuditFound {
         replacements.sort_by_cached_key(|(candidate, count)| (Reverse(*count), candidate.to_string()));
         let shape = dossier.shape();
         AuditFound {
-            model: plan.evidence().name(),
+            model: plan.evidence.name(),
             sizes: [shape.layers, shape.heads, shape.key_value_heads],
             length,
             texts: dossier.findings(0, 0).count(),
-            running,
-            tolerance: request.tolerance,
-            heads: heads(running),
+            running: standard.running,
+            tolerance: standard.tolerance,
+            heads: heads(standard.running),
             heads_offline: heads(Running::Offline),
             key_value_heads: Counts::of(&groups),
             replacements,
@@ -99,7 +90,7 @@ impl AuditFound {
                 Order::Whole => "embedding distance",
             },
             assignments: Vec::new(),
-            advice: plan.evidence().advice(),
+            advice: plan.evidence.advice(),
             report: root.join("report.html"),
             verdicts: root.join("verdicts.json"),
             full_attention_heads: root.join("full_attention_heads.tsv"),

@@ -1,39 +1,35 @@
 //! A request with what it leaves open decided: which texts calibrate and test, how many segments of them, and the runs to plan.
 
-use super::assignments::Chosen;
-use super::{AuditRequest, DROPPED, Error};
+use super::{AuditRequest, Error};
 use crate::audit::Excerpt;
 use crate::audit::dumps::Dumps;
 use crate::audit::subject::Subject;
 use crate::audit_heads::{CANDIDATES, TOLERANCES};
+use crate::audit_model::written;
 use crate::{Planned, Sources};
 use esscher_audit::candidate::{Candidate, Frame};
+use esscher_audit::controls::NamedAssignment;
 use esscher_audit::head::Order;
 use esscher_audit::replacement::BLOCK;
-use esscher_lab::Experiment;
+use esscher_audit::role::Role;
 use esscher_lab::specification::Written;
+use esscher_lab::{Experiment, Named};
 use esscher_models::{find_text, is_dump};
+use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
 /// A request with its heads planned.
 pub(super) struct Prepared {
     pub(super) name: String,
     pub(super) heads: Planned,
-    /// What the model is tested on; dumps cannot be run.
+    /// The test of the model, if it is asked for; dumps cannot be run.
     pub(super) tested: Option<Tested>,
 }
 
-/// A checkpoint with the texts that calibrate and that test.
+/// The run of the model but for the assignments, which the heads give.
 pub(super) struct Tested {
-    model: String,
-    text: String,
-    test: String,
-    /// Whether the two are parts of one text.
-    split: bool,
-    /// Segments that the calibrating text is cut into, and how many of them calibrate.
-    cut: u64,
-    calibration: u64,
-    segments: u64,
+    title: String,
+    keys: Value,
 }
 
 /// Segments of the texts, if there are as many.
@@ -69,7 +65,7 @@ impl Prepared {
         });
         // Read and checked before the specification is: a sentence about files, not about keys.
         let dumps = Dumps::find(paths, sources)?;
-        let heads = heads(request, &dumps.name(), [("dumps", texts(paths.iter().cloned()))], sources)?;
+        let heads = heads(request, &dumps.name(), json!({ "dumps": paths }), sources)?;
         let name = name(paths.first().map_or("", String::as_str), &heads, "")?;
         Ok(Prepared { name, heads, tested: None })
     }
@@ -80,15 +76,12 @@ impl Prepared {
             find_text(text)?;
         }
         let subject = Subject::find(model, sources)?;
-        let (calibrating, test, split) = match (&request.text, &request.test) {
-            (Some(text), Some(test)) => (text.clone(), test.clone(), false),
-            (Some(text), None) => (text.clone(), text.clone(), true),
-            (None, Some(test)) => (default_text(&subject).to_string(), test.clone(), false),
-            (None, None) if default_text(&subject) == STORIES => {
-                (STORIES.to_string(), STORIES.to_string(), true)
-            }
-            (None, None) => ("bible".to_string(), "jargon".to_string(), false),
-        };
+        // A model is best judged by its own language: that of stories15M is children's stories, sampled from it.
+        let tells_stories = subject.name == "stories15M";
+        let default = if tells_stories { "stories" } else { "bible" };
+        let calibrating = request.text.as_deref().unwrap_or(default);
+        let split = request.test.is_none() && (request.text.is_some() || tells_stories);
+        let test = request.test.as_deref().unwrap_or(if split { calibrating } else { "jargon" });
         let context = subject.model.shape().context as u64;
         let lengths = match request.lengths.is_empty() {
             true => vec![256.min(context)],
@@ -97,135 +90,93 @@ impl Prepared {
         check_lengths(&lengths, subject.model.shape().order)?;
         // Where a short text decides: as many segments as it has, and the kind says what is missing if those are too few.
         let longest = lengths.iter().copied().max().unwrap_or(1).max(2);
-        let template = subject.vocabulary.template();
-        let around = (template.prefix.len() + template.suffix.len()) as u64;
+        let room = subject.vocabulary.template().room(longest as usize).max(1);
         let segments = |name: &str, part: Excerpt| -> Result<u64, Error> {
-            let tokens = subject.tokens(part.of(&find_text(name)?))?.len() as u64;
-            Ok(tokens / longest.saturating_sub(around).max(1))
+            Ok((subject.tokens(part.of(&find_text(name)?))?.len() / room) as u64)
         };
-        let [calibrating_part, testing_part] = parts(split);
-        let there = segments(&calibrating, calibrating_part)?;
+        let [calibrating_part, testing_part] = match split {
+            true => [Excerpt::FirstTwoThirds, Excerpt::LastThird],
+            false => [Excerpt::Whole, Excerpt::Whole],
+        };
+        let there = segments(calibrating, calibrating_part)?;
         let calibration = if there < CALIBRATING + 3 { 1 } else { CALIBRATING };
         let texts = request.texts.unwrap_or(there.saturating_sub(calibration).clamp(3, MEASURED));
-        let test_segments = match (request.heads_only, request.texts) {
-            (true, _) => TESTED,
-            (false, Some(texts)) => texts,
-            (false, None) => segments(&test, testing_part)?.clamp(3, TESTED),
-        };
-        let keys = [
-            ("model", text(model)),
-            ("text", text(&calibrating)),
-            ("text_part", text(calibrating_part.name())),
-            ("lengths", Written::list(lengths.into_iter().map(number))),
-            ("calibration", number(calibration)),
-            ("texts", number(texts)),
-        ];
-        let heads = heads(request, &subject.name, keys, sources)?;
-        let tested = match request.heads_only {
-            true => String::new(),
-            false => format!("{} {:?}", esscher_lab::sha256(find_text(&test)?.as_bytes()), request.texts),
-        };
-        let name = name(&subject.name, &heads, &tested)?;
-        let (model, cut) = (model.to_string(), calibration + texts);
-        let tested =
-            Tested { model, text: calibrating, test, split, cut, calibration, segments: test_segments };
-        if !request.heads_only {
-            // What the audit of the model refuses is told before the heads are run: its assignments are all that is not known yet.
-            tested.model(request, longest as usize, &[Chosen::exact(subject.model.shape())], sources)?;
+        // What both runs are asked alike.
+        let shared = json!({
+            "model": model, "text": calibrating, "text_part": calibrating_part.name(), "calibration": calibration,
+        });
+        let of_heads = with(&shared, json!({ "lengths": lengths, "texts": texts }));
+        let heads = heads(request, &subject.name, of_heads, sources)?;
+        if request.heads_only {
+            let name = name(&subject.name, &heads, "")?;
+            return Ok(Prepared { name, heads, tested: None });
         }
+        let tested = match request.texts {
+            Some(texts) => texts,
+            None => segments(test, testing_part)?.clamp(3, TESTED),
+        };
+        let of_model = json!({
+            "test": test, "test_part": testing_part.name(), "length": longest, "segments": calibration + texts,
+            "texts": tested,
+        });
+        let title = format!("{model} with replaced heads");
+        let tested = Tested { title, keys: with(&shared, of_model) };
+        // What the audit of the model refuses is told before the heads are run: its assignments are all that is not known yet.
+        let nothing = Role::Named("nothing replaced".to_string());
+        let nothing = NamedAssignment { role: nothing, ..NamedAssignment::exact(subject.model.shape()) };
+        tested.model(request, &[nothing], sources)?;
+        let asked = format!("{} {:?}", esscher_lab::sha256(find_text(test)?.as_bytes()), request.texts);
+        let name = name(&subject.name, &heads, &asked)?;
         Ok(Prepared { name, heads, tested: Some(tested) })
     }
 }
 
 impl Tested {
-    /// The run of the model with the assignments that the heads gave.
+    /// The run of the model with these assignments.
     pub(super) fn model(
         &self,
         request: &AuditRequest,
-        length: usize,
-        chosen: &[Chosen],
+        assignments: &[NamedAssignment],
         sources: &Sources,
     ) -> Result<Planned, Error> {
-        let [calibrating, testing] = parts(self.split);
-        let keys = [
-            ("model", text(&self.model)),
-            ("text", text(&self.text)),
-            ("text_part", text(calibrating.name())),
-            ("test", text(&self.test)),
-            ("test_part", text(testing.name())),
-            ("length", number(length as u64)),
-            ("calibration", number(self.calibration)),
-            ("segments", number(self.cut)),
-            ("texts", number(self.segments)),
-            ("assignments", Written::list(chosen.iter().map(Chosen::written))),
-        ];
-        let title = format!("{} with replaced heads", self.model);
-        planned("audit-model", title, keys, request, sources)
-    }
-}
-
-const STORIES: &str = "stories";
-
-/// A model is best judged by its own language: that of stories15M is children's stories, sampled from it.
-fn default_text(subject: &Subject) -> &'static str {
-    if subject.name == "stories15M" { STORIES } else { "bible" }
-}
-
-/// The parts of the texts that calibrate and that test.
-fn parts(split: bool) -> [Excerpt; 2] {
-    match split {
-        true => [Excerpt::FirstTwoThirds, Excerpt::LastThird],
-        false => [Excerpt::Whole, Excerpt::Whole],
+        let assignments: Vec<Value> = assignments.iter().map(written).collect();
+        let keys = with(&self.keys, json!({ "assignments": assignments }));
+        planned("audit-model", &self.title, keys, request, sources)
     }
 }
 
 /// The run of the heads of what is called `name`. That heads drop the middle is always asked: the table of DuoAttention is about
 /// nothing else.
-fn heads<'a>(
-    request: &AuditRequest,
-    name: &str,
-    keys: impl IntoIterator<Item = (&'a str, Written)>,
-    sources: &Sources,
-) -> Result<Planned, Error> {
+fn heads(request: &AuditRequest, name: &str, keys: Value, sources: &Sources) -> Result<Planned, Error> {
     let mut candidates = match request.candidates.is_empty() {
         true => CANDIDATES.map(String::from).to_vec(),
         false => request.candidates.clone(),
     };
-    if !candidates.iter().any(|name| name.parse::<Candidate>() == Ok(DROPPED)) {
-        candidates.insert(0, DROPPED.to_string());
+    if !candidates.iter().any(|name| name.parse::<Candidate>() == Ok(Candidate::DROPPED)) {
+        candidates.insert(0, Candidate::DROPPED.to_string());
     }
-    let asked = [
-        ("candidates", texts(candidates)),
-        ("tolerance", Written::number(request.tolerance)),
-        ("criterion", text(request.criterion.name())),
-    ];
-    let keys = keys.into_iter().chain(asked);
-    planned("audit-heads", format!("The heads of {name}"), keys, request, sources)
+    let asked = json!({
+        "candidates": candidates, "tolerance": request.tolerance, "criterion": request.criterion.name(),
+    });
+    planned("audit-heads", &format!("The heads of {name}"), with(&keys, asked), request, sources)
 }
 
-fn planned<'a>(
+fn planned(
     kind: &str,
-    title: String,
-    keys: impl IntoIterator<Item = (&'a str, Written)>,
+    title: &str,
+    keys: Value,
     request: &AuditRequest,
     sources: &Sources,
 ) -> Result<Planned, Error> {
-    let keys = [("kind", text(kind)), ("title", Written::Text(title))].into_iter().chain(keys);
-    let written = Written::table(keys.map(|(key, value)| (key.to_string(), value)));
+    let keys = with(&keys, json!({ "kind": kind, "title": title }));
+    let written = Written::from_json(&keys).unwrap_or_else(|| Written::table([]));
     Ok(Planned::with(written, request.settings, sources)?)
 }
 
-fn text(text: &str) -> Written {
-    Written::Text(text.to_string())
-}
-
-fn number(number: u64) -> Written {
-    Written::number(number as f64)
-}
-
-/// A list of texts.
-pub(super) fn texts(texts: impl IntoIterator<Item = String>) -> Written {
-    Written::list(texts.into_iter().map(Written::Text))
+/// The keys of two tables.
+fn with(keys: &Value, more: Value) -> Value {
+    let tables = [keys.clone(), more].into_iter().filter_map(|table| table.as_object().cloned());
+    tables.flatten().collect()
 }
 
 /// The audit's folder: the model's name and the beginning of a checksum of all that was asked, so that the same request goes on
@@ -255,11 +206,7 @@ fn check(request: &AuditRequest) -> Result<(), Error> {
 
 /// As the kind `audit-heads` takes them; there a smaller window can be asked for.
 fn check_lengths(lengths: &[u64], order: Order) -> Result<(), Error> {
-    let frame = match order {
-        Order::Causal => Frame::default(),
-        Order::Whole => Frame { window: 0, ..Frame::default() },
-    };
-    let needed = frame.first_replaced() + BLOCK;
+    let needed = Frame::of(order).first_replaced() + BLOCK;
     match lengths.iter().map(|length| *length as usize).find(|length| *length < needed) {
         None => Ok(()),
         Some(found) => Err(esscher_audit::Error::TooFewTokens {
