@@ -74,8 +74,8 @@ pub(super) fn judge(
             let slopes = of(engine, Statistic::Slope);
             let last = slopes.into_iter().rev().find(|row| row.note.is_none() && row.value.is_some());
             if let (true, Some(sigma), Some(last)) = (bound.factor > 0.0, tokens.sub_gaussian, last) {
-                let (closest, points) = bound.hold_errors(sigma, &errors, judging)?;
-                held.push(bound.hold_slope(sigma, closest, last, judging)?);
+                let (found, points) = bound.hold(sigma, &errors, last, judging)?;
+                held.push(found);
                 curves.push(BoundCurve { tokens, points });
             }
         }
@@ -147,13 +147,14 @@ impl Bound {
         length <= CALIBRATED_TO && sub_gaussian.max(1.0) <= self.smallest * (1.0 + 1e-9)
     }
 
-    /// Holds errors against the bound: the closest, and the points of the bound.
-    fn hold_errors(
+    /// Holds the errors of some tokens, and their last slope, against the bound; with the points of the bound.
+    fn hold<'a>(
         &self,
         sigma: f64,
         errors: &[&Row],
+        last: &'a Row,
         judging: &mut Judging,
-    ) -> Result<(f64, Vec<Point>), Failure> {
+    ) -> Result<(Held<'a>, Vec<Point>), Failure> {
         let (mut closest, mut points) = (0.0_f64, Vec::new());
         for row in errors {
             let allowed = self.factor * self.shape(row.length, sigma)?;
@@ -167,17 +168,6 @@ impl Bound {
                 format!("{} is {value}, above the bound {allowed}", name(row))
             });
         }
-        Ok((closest, points))
-    }
-
-    /// Holds the last slope of some tokens against that of the bound.
-    fn hold_slope<'a>(
-        &self,
-        sigma: f64,
-        closest: f64,
-        last: &'a Row,
-        judging: &mut Judging,
-    ) -> Result<Held<'a>, Failure> {
         let from = last.from_length.unwrap_or(2).max(2);
         let fall = self.shape(from, sigma)?.ln() - self.shape(last.length, sigma)?.ln();
         // Up to L = e^{2σ²} and more the logarithm makes the bound rise: it then says nothing about slopes.
@@ -189,7 +179,7 @@ impl Bound {
                 format!("{} falls with slope {slope}, less than the {bound} of the bound", name(last))
             });
         }
-        Ok(Held { sigma, closest, last, slope, slope_error, bound_slope })
+        Ok((Held { sigma, closest, last, slope, slope_error, bound_slope }, points))
     }
 }
 

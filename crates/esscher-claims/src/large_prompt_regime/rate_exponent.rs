@@ -118,8 +118,8 @@ fn judge(result: &Table, judging: &mut Judging) -> Result<Found, Failure> {
             select(&mine, tokens, engine, statistic).into_iter().filter(|row| row.value.is_some()).collect()
         };
         let mut here = Vec::new();
-        if let [first, ..] = of(Engine::Exact, Statistic::Slope)[..] {
-            let last = of(Engine::Exact, Statistic::Slope).pop().unwrap_or(first);
+        let slopes = of(Engine::Exact, Statistic::Slope);
+        if let (Some(first), Some(last)) = (slopes.first(), slopes.last()) {
             // The normal part of the mixture has the scale σ, and it alone decides the exponent.
             let expected = last.theory.map_or_else(|| rate_exponent(last.sigma), Ok)?;
             here.push(Exponent::new(Some(first), last, expected));
