@@ -68,6 +68,7 @@ fn judge(result: &Table, judging: &mut Judging) -> Result<Found, Failure> {
             dimension,
             Quantity::DistanceToInfiniteLimit,
             [
+                "distance",
                 "Distance to the limit of the infinite prompt",
                 "|θ_L(t) − θ_∞(∞)|",
                 "First the flow comes near, the nearer the longer the prompt; then it leaves. Exact.",

@@ -56,10 +56,10 @@ pub(super) fn over_time(
     rows: &[Row],
     dimension: i64,
     quantity: Quantity,
-    [title, label, caption]: [&str; 3],
+    [name, title, label, caption]: [&str; 4],
 ) -> Block {
     Block::Figure(Figure {
-        id: format!("against-time-{dimension}"),
+        id: format!("{name}-{dimension}"),
         title: format!("{title}, $d = {dimension}$"),
         caption: caption.to_string(),
         x: time_axis(),

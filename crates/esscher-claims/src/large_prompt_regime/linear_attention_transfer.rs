@@ -85,6 +85,7 @@ fn judge(result: &Table, judging: &mut Judging) -> Result<Found, Failure> {
             dimension,
             Quantity::DistanceToOwnLimit,
             [
+                "against-time",
                 "Distance to the closed-form limit during training",
                 "distance to its limit",
                 "Exact; flows end where their gradient is below $10^{-10}$. The band is the error of the integration.",

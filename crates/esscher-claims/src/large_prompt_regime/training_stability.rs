@@ -94,6 +94,7 @@ fn judge(result: &Table, judging: &mut Judging) -> Result<Found, Failure> {
             dimension,
             Quantity::DistanceToInfinite,
             [
+                "against-time",
                 "Distance to the infinite flow",
                 "|θ_L(t) − θ_∞(t)|",
                 "Exact. The band is the error of the integration; where it widens, at early times and long prompts, the \
