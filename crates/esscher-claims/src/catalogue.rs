@@ -50,86 +50,68 @@ pub struct Entry {
     pub details: Vec<(&'static str, String)>,
 }
 
+impl Entry {
+    fn of<const N: usize>(
+        group: Group,
+        name: &'static str,
+        summary: &'static str,
+        details: [(&'static str, &dyn ToString); N],
+    ) -> Self {
+        let details = details.map(|(what, detail)| (what, detail.to_string())).to_vec();
+        Entry { group, name, summary, details }
+    }
+}
+
 /// Everything there is.
 pub fn catalogue() -> Vec<Entry> {
-    let measures = asking::FAMILIES.iter().map(|family| (Group::Measure, family.name, family.summary));
-    let experiments = questions().iter().map(|question| (Group::Question, question.name, question.summary));
-    let claimed = claims().iter().map(|claim| (Group::Claim, claim.name, claim.title));
-    let plain = |(group, name, summary)| Entry { group, name, summary, details: Vec::new() };
-    measures
-        .map(plain)
-        .chain(mechanisms())
-        .chain(experiments.chain(claimed).map(plain))
-        .chain(models())
-        .collect()
+    let families = asking::FAMILIES.iter();
+    let mut all: Vec<Entry> =
+        families.map(|family| Entry::of(Group::Measure, family.name, family.summary, [])).collect();
+    #[cfg(feature = "zoo")]
+    all.extend(mechanisms());
+    all.extend(questions().iter().map(|one| Entry::of(Group::Question, one.name, one.summary, [])));
+    all.extend(claims().iter().map(|claim| Entry::of(Group::Claim, claim.name, claim.title, [])));
+    #[cfg(feature = "audit")]
+    all.extend(models());
+    all
 }
 
 /// The zoo's own catalogue, with its claims.
 #[cfg(feature = "zoo")]
-fn mechanisms() -> Vec<Entry> {
-    let said = |truth: bool| if truth { "yes" } else { "no" }.to_string();
-    esscher_zoo::catalogue::catalogue()
-        .iter()
-        .map(|entry| Entry {
-            group: Group::Mechanism,
-            name: entry.name,
-            summary: entry.summary,
-            details: vec![
-                ("year", entry.year.to_string()),
-                ("paper", entry.paper.to_string()),
-                ("causal", said(entry.claims.order == Order::Causal)),
-                ("normalised", said(entry.claims.normalised)),
-                ("state", entry.claims.state.formula.to_string()),
-                ("cost", entry.claims.cost.name().to_string()),
-                ("long prompts", entry.claims.fate.name().to_string()),
-                ("dynamical system", said(entry.claims.dynamical_system)),
-                ("recalls", said(entry.claims.recalls)),
-            ],
-        })
-        .chain(esscher_zoo::catalogue::hybrids().iter().map(|hybrid| Entry {
-            group: Group::Mechanism,
-            name: hybrid.name,
-            summary: hybrid.summary,
-            details: vec![
-                ("year", hybrid.year.to_string()),
-                ("paper", hybrid.paper.to_string()),
-                ("recalls", said(hybrid.recalls)),
-            ],
-        }))
-        .collect()
-}
-
-#[cfg(not(feature = "zoo"))]
-fn mechanisms() -> Vec<Entry> {
-    Vec::new()
+fn mechanisms() -> impl Iterator<Item = Entry> {
+    let said = |truth: bool| if truth { "yes" } else { "no" };
+    let mechanisms = esscher_zoo::catalogue::catalogue().iter().map(move |entry| {
+        let claims = &entry.claims;
+        let details: [(&str, &dyn ToString); 9] = [
+            ("year", &entry.year),
+            ("paper", &entry.paper),
+            ("causal", &said(claims.order == Order::Causal)),
+            ("normalised", &said(claims.normalised)),
+            ("state", &claims.state.formula),
+            ("cost", &claims.cost.name()),
+            ("long prompts", &claims.fate.name()),
+            ("dynamical system", &said(claims.dynamical_system)),
+            ("recalls", &said(claims.recalls)),
+        ];
+        Entry::of(Group::Mechanism, entry.name, entry.summary, details)
+    });
+    let hybrids = esscher_zoo::catalogue::hybrids().iter().map(move |hybrid| {
+        let details: [(&str, &dyn ToString); 3] =
+            [("year", &hybrid.year), ("paper", &hybrid.paper), ("recalls", &said(hybrid.recalls))];
+        Entry::of(Group::Mechanism, hybrid.name, hybrid.summary, details)
+    });
+    mechanisms.chain(hybrids)
 }
 
 /// The checkpoints that have a name, and the one that is made on the spot.
 #[cfg(feature = "audit")]
-fn models() -> Vec<Entry> {
-    let tiny = Entry {
-        group: Group::Model,
-        name: esscher_models::tiny::NAME,
-        summary: esscher_models::tiny::SUMMARY,
-        details: vec![("download", "none".to_string())],
-    };
-    esscher_models::MODELS
-        .iter()
-        .map(|model| Entry {
-            group: Group::Model,
-            name: model.name,
-            summary: model.what,
-            details: vec![
-                ("download", format!("{} MB", model.package.megabytes())),
-                ("package", model.package.to_string()),
-                ("licence", model.licence.to_string()),
-            ],
-        })
-        .chain([tiny])
-        .collect()
-}
-
-#[cfg(not(feature = "audit"))]
-fn models() -> Vec<Entry> {
-    Vec::new()
+fn models() -> impl Iterator<Item = Entry> {
+    use esscher_models::{MODELS, tiny};
+    let named = MODELS.iter().map(|model| {
+        let download = format!("{} MB", model.package.megabytes());
+        let details: [(&str, &dyn ToString); 3] =
+            [("download", &download), ("package", &model.package), ("licence", &model.licence)];
+        Entry::of(Group::Model, model.name, model.what, details)
+    });
+    named.chain([Entry::of(Group::Model, tiny::NAME, tiny::SUMMARY, [("download", &"none")])])
 }

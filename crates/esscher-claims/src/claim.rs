@@ -1,5 +1,6 @@
 //! What a claim is: what is said, how it is measured, what would refute it, and how it fared.
 
+use crate::judging::{Judge, Judging};
 use esscher_lab::specification::Mistake;
 use esscher_lab::{Failure, Table};
 use esscher_questions::{Planned, Settings};
@@ -34,8 +35,19 @@ pub struct Claim {
     pub quick: &'static str,
     /// The specification at the paper's scale.
     pub full: &'static str,
-    /// Judges a result.
-    pub judge: fn(&Table) -> Result<Judgement, Failure>,
+    pub(crate) judge: Judge,
+}
+
+/// Makes the `CLAIM` of a file, with the specifications of the folder that has its name.
+macro_rules! claim {
+    (name: $name:literal, $($field:ident: $value:expr,)*) => {
+        pub(super) const CLAIM: $crate::Claim = $crate::Claim {
+            name: $name,
+            quick: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments/", $name, "/quick.toml")),
+            full: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments/", $name, "/full.toml")),
+            $($field: $value,)*
+        };
+    };
 }
 
 /// What a judge found.
@@ -62,6 +74,14 @@ impl Claim {
         Planned::read(&format!("experiments/{}/{file}", self.name), text, settings)
     }
 
+    /// Judges a result of its experiment.
+    ///
+    /// # Errors
+    /// A table that is no such result.
+    pub fn judge(&self, result: &Table) -> Result<Judgement, Failure> {
+        Judging::by(self.name, self.judge, result)
+    }
+
     /// The section of a report on this claim.
     pub fn section(&self, judgement: &Judgement) -> Section {
         let facts = [
@@ -70,18 +90,13 @@ impl Claim {
             ("Measured", self.measurement),
             ("Refuted if", self.criterion),
         ];
-        let facts = facts.iter().map(|(name, text)| (name.to_string(), text.to_string())).collect();
         let mut blocks = vec![
             Block::Formula(self.formula.to_string()),
-            Block::Facts(facts),
+            Block::Facts(facts.map(|(name, text)| (name.to_string(), text.to_string())).to_vec()),
             Block::Prose(format!("**Found.** {}", judgement.reason)),
         ];
         blocks.extend(judgement.evidence.iter().cloned());
-        Section {
-            id: self.name.to_string(),
-            title: self.title.to_string(),
-            verdict: Some(judgement.verdict),
-            blocks,
-        }
+        let (id, title) = (self.name.to_string(), self.title.to_string());
+        Section { id, title, verdict: Some(judgement.verdict), blocks }
     }
 }

@@ -2,10 +2,10 @@
 //!
 //! A [`Claim`] is a shipped specification with a statement and a judge. The [`catalogue`] lists what there is.
 
-mod catalogue;
+#[macro_use]
 mod claim;
+mod catalogue;
 mod describe;
-mod document;
 mod judging;
 mod large_prompt_regime;
 mod reproduce;
@@ -14,9 +14,8 @@ mod runs;
 
 pub use catalogue::{Entry, Group, catalogue};
 pub use claim::{Claim, Judgement, Scale};
-pub use describe::{Described, Finding, describe};
-pub use document::{Judged, claim_document, reproduction_document};
+pub use describe::{Described, Finding, describe, verdict_word};
 pub use large_prompt_regime::claims;
-pub use reproduce::{Reproduction, Request, reproduce, verdict_word};
+pub use reproduce::{Reproduction, Request, reproduce};
 pub use request::{chosen_claims, entries, example};
 pub use runs::{merge, read_run, report};

@@ -1,10 +1,10 @@
 //! Reproduces the claims of the paper: each a run of its own, and one report on all.
 
-use crate::{Claim, Finding, Judged, Scale, chosen_claims, claim_document, claims, reproduction_document};
+use crate::describe::{Judged, reproduction_document};
+use crate::{Claim, Finding, Scale, chosen_claims, claims};
 use esscher_lab::{Experiment, Outcome, RunFolder, read_finished, write_file};
 use esscher_questions::conduct::{Error, publish};
 use esscher_questions::{Planned, Settings};
-use esscher_report::Verdict;
 use std::path::{Path, PathBuf};
 
 /// What is to be reproduced.
@@ -45,65 +45,44 @@ pub fn reproduce<E: From<Error>>(
     mut told: impl FnMut(&Finding) -> Result<(), E>,
 ) -> Result<Reproduction, E> {
     let chosen = chosen_claims(&request.only)?;
-    let is_chosen = |claim: &Claim| chosen.iter().any(|one| one.name == claim.name);
-    let root = request.out.join(match request.scale {
+    let folder = request.out.join(match request.scale {
         Scale::Quick => "reproduce",
         Scale::Full => "reproduce-full",
     });
-    let planned = claims()
-        .iter()
-        .map(|claim| claim.experiment(request.scale, request.settings))
-        .collect::<Result<Vec<Planned>, _>>()
-        .map_err(Error::from)?;
-    let (mut judged, mut findings): (Vec<Judged<'_>>, Vec<Finding>) = (Vec::new(), Vec::new());
+    let planned = claims().iter().map(|claim| claim.experiment(request.scale, request.settings));
+    let planned = planned.collect::<Result<Vec<Planned>, _>>().map_err(Error::from)?;
+    let (mut judged, mut findings) = (Vec::new(), Vec::new());
     let mut number = 0;
     for (claim, planned) in claims().iter().zip(&planned) {
-        let path = root.join(claim.name);
-        if !is_chosen(claim) {
+        let path = folder.join(claim.name);
+        if !chosen.iter().any(|one| one.name == claim.name) {
             if let Some(before) = measured_before(claim, planned, &path) {
-                findings.push(finding(claim, &before, path));
+                findings.push(before.finding(Some(path)));
                 judged.push(before);
             }
             continue;
         }
         number += 1;
         let label = format!("{number}/{} {}", chosen.len(), claim.name);
-        let folder = RunFolder::open(&path, planned).map_err(Error::from)?;
-        let Outcome::Finished { result, provenance, .. } = run(&label, planned, &folder)? else {
-            return Ok(Reproduction { folder: root, report: None, findings, stopped_at: Some(claim) });
+        let run_folder = RunFolder::open(&path, planned).map_err(Error::from)?;
+        let Outcome::Finished { result, provenance, .. } = run(&label, planned, &run_folder)? else {
+            return Ok(Reproduction { folder, report: None, findings, stopped_at: Some(claim) });
         };
-        let judgement =
-            (claim.judge)(&result).map_err(|error| Error::Lab(esscher_lab::Error::Result(error)))?;
-        let one = Judged { claim, planned, judgement, provenance };
-        publish(&folder, &claim_document(&one))?;
-        let found = finding(claim, &one, path);
+        let one = Judged::of(claim, planned, &result, provenance)?;
+        publish(&run_folder, &one.document())?;
+        let found = one.finding(Some(path));
         told(&found)?;
         findings.push(found);
         judged.push(one);
     }
-    let report = root.join("report.html");
+    let report = folder.join("report.html");
     let page = esscher_report::html(&reproduction_document(&judged));
     write_file(&report, page.as_bytes()).map_err(Error::from)?;
-    Ok(Reproduction { folder: root, report: Some(report), findings, stopped_at: None })
-}
-
-/// A verdict in a word or three.
-pub fn verdict_word(verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::Holds => "holds",
-        Verdict::Fails => "FAILS",
-        Verdict::NotMeasurable => "not measurable here",
-    }
+    Ok(Reproduction { folder, report: Some(report), findings, stopped_at: None })
 }
 
 /// A claim that is not asked for now and was finished before, if so.
 fn measured_before<'a>(claim: &'static Claim, planned: &'a Planned, path: &Path) -> Option<Judged<'a>> {
     let run = read_finished(path).ok().filter(|run| run.specification == planned.specification())?;
-    let judgement = (claim.judge)(&run.result).ok()?;
-    Some(Judged { claim, planned, judgement, provenance: run.provenance })
-}
-
-fn finding(claim: &'static Claim, judged: &Judged<'_>, folder: PathBuf) -> Finding {
-    let (verdict, reason) = (judged.judgement.verdict, judged.judgement.reason.clone());
-    Finding { claim, verdict, reason, folder: Some(folder) }
+    Judged::of(claim, planned, &run.result, run.provenance).ok()
 }

@@ -23,11 +23,9 @@ pub fn merge(
     let out = match out {
         Some(out) => out,
         None => {
-            let name = first.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            let (name, _) = name
-                .rsplit_once(".shard-")
-                .ok_or_else(|| Error::NotNamedLikeAShard { folder: first.to_path_buf() })?;
-            first.with_file_name(name)
+            let name = first.file_name().unwrap_or_default().to_string_lossy();
+            let whole = name.rsplit_once(".shard-").map(|(name, _)| first.with_file_name(name));
+            whole.ok_or_else(|| Error::NotNamedLikeAShard { folder: first.to_path_buf() })?
         }
     };
     let (folder, result, provenance) = esscher_lab::merge(&planned, folders, &out, origin)?;
@@ -65,22 +63,17 @@ pub fn report(
         .iter()
         .map(|run| Ok((run.display().to_string(), read_run(run, settings, sources)?.2.document)))
         .collect::<Result<Vec<(String, Document)>, Error>>()?;
-    match (documents.as_slice(), out) {
-        ([], _) => Err(Error::NoFolders),
+    let (document, out) = match (documents.as_slice(), out) {
+        ([], _) => return Err(Error::NoFolders),
         ([(_, document)], None) => {
             publish(&RunFolder::open_existing(&runs[0])?, document)?;
-            Ok(runs[0].join("report.html"))
+            return Ok(runs[0].join("report.html"));
         }
-        ([(_, document)], Some(out)) => {
-            write_file(out, esscher_report::html(document).as_bytes())?;
-            Ok(out.to_path_buf())
-        }
-        (several, out) => {
-            let out = out.unwrap_or(Path::new("comparison.html"));
-            write_file(out, esscher_report::html(&esscher_report::compare(several)).as_bytes())?;
-            Ok(out.to_path_buf())
-        }
-    }
+        ([(_, document)], Some(out)) => (document.clone(), out),
+        (several, out) => (esscher_report::compare(several), out.unwrap_or(Path::new("comparison.html"))),
+    };
+    write_file(out, esscher_report::html(&document).as_bytes())?;
+    Ok(out.to_path_buf())
 }
 
 /// The experiment of a run folder.

@@ -389,7 +389,7 @@ fn mistakes_name_their_place() {
 }
 
 fn verdict(name: &str, result: &Table) -> Verdict {
-    let judgement = (claim(name).judge)(result).unwrap();
+    let judgement = claim(name).judge(result).unwrap();
     println!("{name}: {:?}. {}", judgement.verdict, judgement.reason);
     // One document holds the evidence of all claims, and a reader tells eight colours apart.
     let mut ids: Vec<&str> = Vec::new();
@@ -441,7 +441,7 @@ fn the_judge_of_the_lemma_can_fail() {
     let name = "gaussian-lemma";
     let result = run(claim(name).quick);
     assert_eq!(verdict(name, &result), Verdict::Holds);
-    let section = claim(name).section(&(claim(name).judge)(&result).unwrap());
+    let section = claim(name).section(&claim(name).judge(&result).unwrap());
     let is_named = |block: &Block| matches!(block, Block::Figure(figure) if figure.id.starts_with(name));
     assert!(section.blocks.iter().any(is_named));
     // A normal law that deviates, a control that looks linear, no control at all.

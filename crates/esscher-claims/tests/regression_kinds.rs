@@ -43,7 +43,7 @@ fn run(planned: &Planned) -> Table {
 }
 
 fn judged(name: &str, table: &Table) -> Judgement {
-    let judgement = (claim(name).judge)(table).unwrap();
+    let judgement = claim(name).judge(table).unwrap();
     // One document holds the evidence of all claims.
     for block in &judgement.evidence {
         match block {

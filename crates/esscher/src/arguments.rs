@@ -1,8 +1,10 @@
 //! The command line: one definition from which parsing, help, completions and the manual page are made.
 
 use crate::question_arguments;
-use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use clap::builder::{PossibleValue, PossibleValuesParser};
+use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
+use esscher_claims::Group;
 use std::path::PathBuf;
 
 /// A laboratory for softmax attention seen as an operator on measures.
@@ -187,8 +189,8 @@ pub(crate) enum Command {
     /// What there is: measures, mechanisms, questions, claims, models
     List {
         /// Only this group
-        #[arg(value_enum)]
-        group: Option<AskedGroup>,
+        #[arg(value_parser = groups())]
+        group: Option<String>,
     },
     /// Print a specification to start from: of a question, or the one that decides a claim
     Example {
@@ -213,26 +215,20 @@ pub(crate) fn definition() -> clap::Command {
     Arguments::command().subcommands(question_arguments::quick().map(question_arguments::command))
 }
 
+/// The groups of the catalogue; `experiments` is the old name of questions.
+fn groups() -> PossibleValuesParser {
+    let value = |group: Group| match group {
+        Group::Question => PossibleValue::new(group.name()).alias("experiments"),
+        _ => group.name().into(),
+    };
+    Group::ALL.map(value).into()
+}
+
 #[cfg(feature = "audit")]
-#[derive(Debug, Clone, Copy, ValueEnum)]
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
 pub(crate) enum AskedCriterion {
     /// Of the head's output relative to itself
     Output,
     /// After the output projection relative to the residual stream
     Residual,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub(crate) enum AskedGroup {
-    /// Families of laws
-    Measures,
-    /// Attention mechanisms, with what they claim
-    Mechanisms,
-    /// Questions that can be asked
-    #[value(alias = "experiments")]
-    Questions,
-    /// Claims of the paper
-    Claims,
-    /// Checkpoints that can be audited by name
-    Models,
 }

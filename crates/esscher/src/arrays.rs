@@ -12,10 +12,10 @@ use std::path::Path;
 #[derive(Debug, Clone)]
 pub(crate) struct Array {
     name: String,
-    rows: usize,
-    columns: usize,
+    pub(crate) rows: usize,
+    pub(crate) columns: usize,
     /// Row after row.
-    values: Vec<f64>,
+    pub(crate) values: Vec<f64>,
     /// Given as a list, which may be a row or a column.
     is_list: bool,
 }
@@ -47,21 +47,6 @@ impl Array {
         Ok(array)
     }
 
-    /// Number of rows.
-    pub(crate) fn rows(&self) -> usize {
-        self.rows
-    }
-
-    /// Number of columns.
-    pub(crate) fn columns(&self) -> usize {
-        self.columns
-    }
-
-    /// Row after row.
-    pub(crate) fn values(&self) -> &[f64] {
-        &self.values
-    }
-
     /// A prompt: one token per row; a list is tokens of dimension one.
     pub(crate) fn prompt(&self) -> Result<Empirical, Trouble> {
         let dimension = if self.is_list { 1 } else { self.columns };
@@ -75,8 +60,13 @@ impl Array {
                 "a prompt has one token per row",
             ));
         }
-        Ok(Empirical::from_tokens(dimension, &self.values)?)
+        Empirical::from_tokens(dimension, &self.values).map_err(|error| Trouble::request(error.to_string()))
     }
+}
+
+/// The beginning of what was typed, for messages.
+fn shortened(text: &str) -> String {
+    text.chars().take(40).collect()
 }
 
 fn refuse(name: &str, reason: impl std::fmt::Display) -> Trouble {
@@ -97,26 +87,17 @@ fn bytes(path: &str) -> Result<Vec<u8>, Trouble> {
 }
 
 fn typed(text: &str) -> Result<Array, Trouble> {
-    let name = format!("`{}`", text.chars().take(40).collect::<String>());
-    let rows = text
-        .split(';')
-        .map(|row| {
-            row.split([',', ' '])
-                .filter(|entry| !entry.is_empty())
-                .map(|entry| {
-                    entry.parse::<f64>().map_err(|_| {
-                        Trouble::with_hint(
-                            format!(
-                                "{name}: `{}` is not a number",
-                                entry.chars().take(40).collect::<String>()
-                            ),
-                            "give numbers like 0.5,-1 (rows between ;) or a file .npy, .npz:NAME, .csv",
-                        )
-                    })
-                })
-                .collect::<Result<Vec<f64>, _>>()
+    let name = format!("`{}`", shortened(text));
+    let number = |entry: &str| {
+        entry.parse::<f64>().map_err(|_| {
+            Trouble::with_hint(
+                format!("{name}: `{}` is not a number", shortened(entry)),
+                "give numbers like 0.5,-1 (rows between ;) or a file .npy, .npz:NAME, .csv",
+            )
         })
-        .collect::<Result<Vec<_>, _>>()?;
+    };
+    let row = |row: &str| row.split([',', ' ']).filter(|entry| !entry.is_empty()).map(&number).collect();
+    let rows = text.split(';').map(row).collect::<Result<Vec<Vec<f64>>, Trouble>>()?;
     shaped(name, rows)
 }
 
@@ -141,8 +122,7 @@ fn csv(path: &str) -> Result<Array, Trouble> {
             continue;
         }
         rows.push(numbers.into_iter().collect::<Result<Vec<f64>, &str>>().map_err(|entry| {
-            let entry: String = entry.chars().take(40).collect();
-            refuse(path, format!("line {number}: `{entry}` is not a number"))
+            refuse(path, format!("line {number}: `{}` is not a number", shortened(entry)))
         })?);
     }
     shaped(path.to_string(), rows)
@@ -253,29 +233,20 @@ fn npy_header(name: &str, reader: &mut impl Read) -> Result<NpyHeader, Trouble> 
 }
 
 /// The entries as doubles, whatever number type they have.
-fn numbers(name: &str, file: NpyFile<&[u8]>) -> Result<Vec<f64>, Trouble> {
-    macro_rules! try_type {
-        ($file:expr, $kind:ty) => {
-            match $file.try_data::<$kind>() {
+fn numbers(name: &str, mut file: NpyFile<&[u8]>) -> Result<Vec<f64>, Trouble> {
+    macro_rules! try_types {
+        ($($kind:ty),*) => {$(
+            match file.try_data::<$kind>() {
                 Ok(data) => {
-                    let values: std::io::Result<Vec<f64>> =
-                        data.map(|value| value.map(|value| value as f64)).collect();
-                    return values.map_err(|error| refuse(name, error));
+                    let values = data.map(|value| value.map(|value| value as f64));
+                    return values.collect::<std::io::Result<_>>().map_err(|error| refuse(name, error));
                 }
-                Err(file) => file,
+                Err(other) => file = other,
             }
-        };
+        )*};
     }
-    let file = try_type!(file, f64);
-    let file = try_type!(file, f32);
-    let file = try_type!(file, i64);
-    let file = try_type!(file, i32);
-    let file = try_type!(file, i16);
-    let file = try_type!(file, u8);
+    try_types!(f64, f32, i64, i32, i16, u8);
     let kind = file.dtype().descr();
-    let hint = "save it with .astype(float)";
-    Err(Trouble::with_hint(
-        format!("cannot read {name}: entries of type {kind} are not numbers that it takes"),
-        hint,
-    ))
+    let message = format!("cannot read {name}: its entries have the type {kind}, expected numbers");
+    Err(Trouble::with_hint(message, "save it with .astype(float)"))
 }

@@ -1,7 +1,6 @@
 //! How the program ends: exit codes, and errors as a line with a hint.
 
 use esscher_lab::SettingNames;
-use esscher_lab::specification::Mistake;
 use esscher_questions::conduct;
 use std::process::ExitCode;
 
@@ -65,6 +64,10 @@ impl Trouble {
         Trouble::Request { message: message.into(), hint: Some(hint.into()) }
     }
 
+    pub(crate) fn other(error: impl std::fmt::Display) -> Self {
+        Trouble::Other(anyhow::anyhow!("{error}"))
+    }
+
     pub(crate) fn message(&self) -> String {
         match self {
             Trouble::Request { message, .. } => message.clone(),
@@ -83,34 +86,9 @@ impl Trouble {
     }
 }
 
-impl From<conduct::Error> for Trouble {
-    fn from(error: conduct::Error) -> Self {
-        Trouble::Run(error)
-    }
-}
-
-impl From<esscher_lab::Error> for Trouble {
-    fn from(error: esscher_lab::Error) -> Self {
+impl<E: Into<conduct::Error>> From<E> for Trouble {
+    fn from(error: E) -> Self {
         Trouble::Run(error.into())
-    }
-}
-
-impl From<Mistake> for Trouble {
-    fn from(mistake: Mistake) -> Self {
-        Trouble::Run(mistake.into())
-    }
-}
-
-impl From<anyhow::Error> for Trouble {
-    fn from(error: anyhow::Error) -> Self {
-        Trouble::Other(error)
-    }
-}
-
-/// What the library refuses is a request that makes no sense.
-impl From<esscher_core::Error> for Trouble {
-    fn from(error: esscher_core::Error) -> Self {
-        Trouble::request(error.to_string())
     }
 }
 

@@ -122,13 +122,13 @@ fn value(option: &QuestionOption, texts: &[&str]) -> Result<Written, Trouble> {
             Some(number) => number,
             None => match Array::read(text)? {
                 // One number in a file stands for a multiple of the identity too.
-                array if array.values().len() == 1 => Written::number(array.values()[0]),
+                array if array.values.len() == 1 => Written::number(array.values[0]),
                 array => rows(&array),
             },
         },
         (Some("vectors"), _) => {
             let array = Array::read(text)?;
-            if array.rows() == 1 { list(&array.values()[..array.columns()]) } else { rows(&array) }
+            if array.rows == 1 { list(&array.values) } else { rows(&array) }
         }
         (_, Some("array")) => Written::list(texts.iter().map(|text| number(text))),
         (_, Some("number" | "integer")) => number(text),
@@ -141,7 +141,7 @@ fn list(values: &[f64]) -> Written {
 }
 
 fn rows(array: &Array) -> Written {
-    Written::list(array.values().chunks(array.columns()).map(list))
+    Written::list(array.values.chunks(array.columns).map(list))
 }
 
 /// A law: a table as in specifications, its short form, or an array of tokens in a file.

@@ -1,15 +1,15 @@
 //! Claim: along one growing prompt, attention converges to that of the infinite prompt almost surely.
 
-use super::evidence::short;
-use crate::judging::Judging;
-use crate::{Claim, Judgement};
+use super::evidence::{largest, table, text};
+use crate::judging::{Found, Judging, undecided};
 use esscher_lab::{Failure, Table};
+use esscher_questions::measured::figures;
 use esscher_questions::path::answer::{Paths, Row, paths};
-use esscher_questions::path::describe::{figures, table};
+use esscher_questions::path::describe;
 use esscher_questions::tabulating::rounded;
-use esscher_report::{Block, Cell, DataTable};
+use esscher_report::Block;
 
-pub(super) const CLAIM: Claim = Claim {
+claim! {
     name: "almost-sure",
     title: "Convergence along one prompt",
     statement: "As one prompt of independent tokens grows, its attention at a query converges almost surely to that of \
@@ -17,19 +17,17 @@ pub(super) const CLAIM: Claim = Claim {
     formula: r"T[\mu_L](z) \xrightarrow[L\to\infty]{\text{a.s.}} T[\mu](z), \qquad \mu_L = \frac1L \sum_{l\le L} \delta_{z_l}",
     citation: "Boursier & Boyer 2025, arXiv 2512.11784, the large-prompt limit.",
     measurement: "Single prompts, simulated token by token; all lengths are prefixes of the same tokens. The distance is \
-                  the root mean square over four queries of size 1. Compared with the root of its expected square, \
+                  the root mean square over four queries of size 1. It is compared with the root of its expected square: \
                   exact for normal tokens and mixtures, the $1/L$ asymptote for bounded ones. Control: normal tokens of \
                   scale 8, whose softmax is frozen on its largest scores at these lengths.",
-    criterion: "A prompt that at its longest length is more than five times the expected distance away (a chance below \
-                $6 \\cdot 10^{-7}$ each where the distance is about normal, below $10^{-4}$ for all together); or whose \
+    criterion: "At its longest length a prompt is more than five times the expected distance away (a chance below \
+                $6 \\cdot 10^{-7}$ each where the distance is about normal, below $10^{-4}$ for all together). Or its \
                 largest distance over the last decade of lengths is not below half of that over the first (below \
                 $10^{-3}$ together). Nothing is decided if the control comes within 5 % of its limit, which would take a \
-                score more than seven deviations out (below $10^{-5}$): the measurement would see convergence where \
+                score more than seven deviations out (below $10^{-5}$): the measurement would then see convergence where \
                 there is none yet.",
-    quick: include_str!("../../../../experiments/almost-sure/quick.toml"),
-    full: include_str!("../../../../experiments/almost-sure/full.toml"),
-    judge,
-};
+    judge: judge,
+}
 
 /// In expected distances.
 const FARTHEST: f64 = 5.0;
@@ -39,8 +37,11 @@ const LEFT: f64 = 0.5;
 const FROZEN: f64 = 0.05;
 const CONTROL: &str = "(control)";
 
-/// The extremes of some prompts.
-struct Shown {
+/// The extremes of the prompts of one law.
+struct Shown<'a> {
+    law: &'a str,
+    prompts: usize,
+    longest: f64,
     /// The largest distance over the expected one at the longest length.
     ratio: f64,
     /// The largest share of the first decade's distance that is left in the last decade.
@@ -49,92 +50,68 @@ struct Shown {
     relative: f64,
 }
 
-impl Shown {
-    const NOTHING: Self = Shown { ratio: 0.0, left: 0.0, relative: f64::INFINITY };
-
-    fn with(self, other: &Shown) -> Self {
-        Shown {
-            ratio: self.ratio.max(other.ratio),
-            left: self.left.max(other.left),
-            relative: self.relative.min(other.relative),
-        }
-    }
-
-    /// What one law's prompts show.
-    fn of(known: &Paths) -> Option<Self> {
-        let expected = known.theory.last()?.1;
-        known.prompts.iter().try_fold(Shown::NOTHING, |shown, prompt| {
+impl<'a> Shown<'a> {
+    fn of(known: &'a Paths) -> Option<Self> {
+        let (longest, expected) = *known.theory.last()?;
+        let (mut ratio, mut left, mut relative) = (0.0_f64, 0.0_f64, f64::INFINITY);
+        for prompt in &known.prompts {
             let (first, last) = (prompt.first()?, prompt.last()?);
-            let largest = |keep: &dyn Fn(f64) -> bool| {
-                prompt.iter().filter(|point| keep(point.0)).map(|point| point.1).fold(0.0, f64::max)
-            };
-            let early = largest(&|length| length <= 10.0 * first.0);
-            let late = largest(&|length| 10.0 * length >= last.0);
-            let (ratio, relative) = (last.1 / expected, last.1 / known.limit);
-            Some(shown.with(&Shown { ratio, left: late / early, relative }))
-        })
+            let early = prompt.iter().filter(|point| point.0 <= 10.0 * first.0).map(|point| point.1);
+            let late = prompt.iter().filter(|point| 10.0 * point.0 >= last.0).map(|point| point.1);
+            ratio = ratio.max(last.1 / expected);
+            left = left.max(largest(late) / largest(early));
+            relative = relative.min(last.1 / known.limit);
+        }
+        Some(Shown { law: &known.law, prompts: known.prompts.len(), longest, ratio, left, relative })
     }
 }
 
-fn judge(result: &Table) -> Result<Judgement, Failure> {
+fn judge(result: &Table, judging: &mut Judging) -> Result<Found, Failure> {
     let paths = paths(&result.read::<Row>()?);
-    let mut judging = Judging::default();
-    let shown: Vec<(&Paths, Shown)> =
-        paths.iter().filter_map(|known| Some((known, Shown::of(known)?))).collect();
-    let (controls, measured): (Vec<_>, Vec<_>) =
-        shown.iter().partition(|(known, _)| known.law.contains(CONTROL));
-    for (Paths { law, .. }, found) in &controls {
-        judging.trust(found.relative >= FROZEN, || {
-            let relative = short(found.relative);
-            format!(
-                "the control {law} came within {relative} of its limit, so the measurement sees convergence where there \
-                 is none yet"
-            )
+    let shown: Vec<Shown<'_>> = paths.iter().filter_map(Shown::of).collect();
+    let (controls, measured): (Vec<&Shown>, Vec<&Shown>) =
+        shown.iter().partition(|one| one.law.contains(CONTROL));
+    if controls.is_empty() || measured.is_empty() {
+        return Err(undecided("no law has an expected distance, or there is no control"));
+    }
+    for Shown { law, relative, .. } in &controls {
+        judging.trust(*relative >= FROZEN, || {
+            let relative = figures(*relative);
+            format!("the control {law} came within {relative} of its limit, where nothing converges yet")
         });
     }
-    for (Paths { law, .. }, found) in &measured {
-        judging.require(found.ratio <= FARTHEST, || {
-            format!("a prompt of {law} ends {} expected distances away", short(found.ratio))
+    for Shown { law, ratio, left, .. } in &measured {
+        judging.require(*ratio <= FARTHEST, || {
+            format!("a prompt of {law} ends {} expected distances away", figures(*ratio))
         });
-        judging.require(found.left < LEFT, || {
-            format!("a prompt of {law} keeps {} of its first distance in the last decade", short(found.left))
+        judging.require(*left < LEFT, || {
+            format!("a prompt of {law} keeps {} of its first distance in the last decade", figures(*left))
         });
     }
-    let is_complete = !measured.is_empty() && !controls.is_empty();
-    judging.trust(is_complete, || "no law has an expected distance, or there is no control".to_string());
-    let extremes =
-        |of: &[&(&Paths, Shown)]| of.iter().fold(Shown::NOTHING, |all, (_, found)| all.with(found));
-    let (extreme, control) = (extremes(&measured), extremes(&controls));
-    let longest = measured.iter().filter_map(|(known, _)| known.theory.last()).map(|point| point.0);
-    let prompts: usize = measured.iter().map(|(known, _)| known.prompts.len()).sum();
-    let found = is_complete.then(|| {
-        format!(
-            "At {} tokens all {prompts} prompts are within {} expected distances of their limit (allowed: 5). In the last \
-             decade of lengths they keep at most {} of their distance in the first (allowed: 0.5). The frozen control \
-             is still {} of the size of its limit away.",
-            short(longest.fold(0.0, f64::max)),
-            short(extreme.ratio),
-            short(extreme.left),
-            short(control.relative)
-        )
-    });
-    let mut evidence: Vec<Block> = figures(&paths).into_iter().map(Block::Figure).collect();
-    evidence.extend([Block::Table(judged(&shown)), Block::Table(table(&paths))]);
-    Ok(judging.judgement(CLAIM.name, found.unwrap_or_default(), evidence))
-}
-
-fn judged(shown: &[(&Paths, Shown)]) -> DataTable {
-    let line = |(known, found): &(&Paths, Shown)| {
-        let numbers = [found.ratio, found.left, found.relative].map(rounded);
-        [Cell::Text(known.law.clone())].into_iter().chain(numbers).collect()
-    };
-    DataTable {
-        id: "judged".to_string(),
-        caption: "What is judged: the largest final distance over the expected one; the largest share of the first \
-                  decade's distance left in the last decade; the smallest final distance over $|T[\\mu]|$. Sampled, \
-                  extremes over single prompts."
-            .to_string(),
-        columns: ["law", "final/expected", "last/first decade", "final/limit"].map(str::to_string).to_vec(),
-        rows: shown.iter().map(line).collect(),
-    }
+    let most = |number: fn(&Shown<'_>) -> f64| figures(largest(measured.iter().map(|one| number(one))));
+    let found = format!(
+        "At {} tokens all {} prompts are within {} expected distances of their limit (allowed: 5). In the last \
+         decade of lengths they keep at most {} of their distance in the first (allowed: 0.5). The frozen control \
+         is still {} of the size of its limit away.",
+        most(|one| one.longest),
+        measured.iter().map(|one| one.prompts).sum::<usize>(),
+        most(|one| one.ratio),
+        most(|one| one.left),
+        figures(controls.iter().map(|one| one.relative).fold(f64::INFINITY, f64::min))
+    );
+    let judged = table(
+        "judged",
+        "What is judged: the largest final distance over the expected one; the largest share of the first decade's \
+         distance left in the last decade; the smallest final distance over $|T[\\mu]|$. Sampled, extremes over single \
+         prompts.",
+        &shown,
+        &[
+            ("law", &|one| text(one.law)),
+            ("final/expected", &|one| rounded(one.ratio)),
+            ("last/first decade", &|one| rounded(one.left)),
+            ("final/limit", &|one| rounded(one.relative)),
+        ],
+    );
+    let drawn = describe::figures(&paths).into_iter().map(Block::Figure);
+    Ok((found, drawn.chain([judged, Block::Table(describe::table(&paths))]).collect()))
 }

@@ -1,37 +1,37 @@
 //! Claim: the authors' figure, error against length for softmax and linear attention trained by SGD.
 
-use crate::judging::Judging;
-use crate::{Claim, Judgement};
+use super::evidence::listed;
+use crate::judging::{Found, Judging, undecided};
 use esscher_core::Ending;
 use esscher_lab::{Failure, Table};
 use esscher_questions::authors::answer::{Model, Quantity, Row, find};
 use esscher_questions::authors::describe;
 use esscher_questions::measured::{Measured, figures};
 use esscher_report::Block;
+use std::collections::BTreeSet;
 
-pub(super) const CLAIM: Claim = Claim {
+claim! {
     name: "authors-experiment",
     title: "The authors' experiment: softmax and linear attention approach each other and the floor",
-    statement: "Trained by SGD on in-context linear regression, softmax and linear attention both improve from the shortest to the longest \
-                prompt length, nowhere on the way significantly worse than at the length before once SGD has arrived, and \
-                the difference of their errors closes.",
+    statement: "Trained by SGD on in-context linear regression, softmax and linear attention both improve from the shortest to the \
+                longest prompt length, and the difference of their errors closes. Once SGD has arrived, neither is significantly \
+                worse at a length than at the length before.",
     formula: r"\mathrm{MSE}_{\mathrm{softmax}}(L) - \mathrm{MSE}_{\mathrm{linear}}(L) \to 0, \qquad \mathrm{MSE}(L) \downarrow s^2 = 0.1",
     citation: "Boursier & Boyer 2025, arXiv 2512.11784, the experiments.",
-    measurement: "Their setting (d = 5, separate Q, K, V, O, noise 0.1, batches of 128 fresh prompts, SGD on the mean squared error), with a test on fresh \
-                  prompts; beside it the optimum of each attention (softmax: the limit of its block-form flow) and the \
-                  posterior mean. The small form takes a hundredth of the steps at a hundred times the rate. A training \
-                  that is not finished, or whose error, exactly in the tokens, is more than a tenth above the optimum, \
-                  has not arrived: it measures SGD, not attention.",
-    criterion: "Among the lengths where SGD has arrived: an error, or the size of the difference, rises by more than four standard errors from \
-                one length to the next, or its fall from the shortest to the longest is, four standard errors included, \
-                less than a tenth of its size. Lengths where SGD has not arrived are named and left out; nothing is decided if \
-                the shortest or the longest is one of them, if a fall is not resolved, or if a test error lies more than four standard errors below Bayes, which no predictor can. If \
-                nothing changes with the length, a false alarm has probability $3 \\cdot 10^{-5}$ for each comparison. Standard \
-                errors are of the test; a training is one draw of initial layer and prompts.",
-    quick: include_str!("../../../../experiments/authors-experiment/quick.toml"),
-    full: include_str!("../../../../experiments/authors-experiment/full.toml"),
-    judge,
-};
+    measurement: "Their setting (d = 5, separate Q, K, V, O, noise 0.1, batches of 128 fresh prompts, SGD on the mean squared error), \
+                  with a test on fresh prompts; beside it the optimum of each attention (softmax: the limit of its block-form \
+                  flow) and the posterior mean. The small form takes a hundredth of the steps at a hundred times the rate. A \
+                  training has not arrived if it is not finished, or if its error, exact in the tokens, is more than a tenth above \
+                  the optimum: it then measures SGD, not attention.",
+    criterion: "Among the lengths where SGD has arrived: an error, or the size of the difference, rises by more than four standard \
+                errors from one length to the next. Or its fall from the shortest to the longest is, four standard errors \
+                included, less than a tenth of its size. Lengths where SGD has not arrived are named and left out. Nothing is \
+                decided if the shortest or the longest is one of them, if a fall is smaller than its errors, or if a test error \
+                lies more than four standard errors below Bayes, which no predictor can reach. If nothing changes with the \
+                length, a false alarm has probability $3 \\cdot 10^{-5}$ for each comparison. Standard errors are of the test; a \
+                training is one draw of initial layer and prompts.",
+    judge: judge,
+}
 
 /// Standard errors: a one-sided false alarm of 3e-5.
 const ERRORS: f64 = 4.0;
@@ -45,32 +45,24 @@ const ARRIVED: f64 = 1.1;
 /// Test errors by length.
 type Curve = Vec<(i64, Measured)>;
 
-fn judge(result: &Table) -> Result<Judgement, Failure> {
+fn judge(result: &Table, judging: &mut Judging) -> Result<Found, Failure> {
     let rows: Vec<Row> = result.read()?;
-    let mut lengths: Vec<i64> = rows.iter().map(|row| row.length).collect();
-    lengths.sort_unstable();
-    lengths.dedup();
+    let lengths: Vec<i64> = BTreeSet::from_iter(rows.iter().map(|row| row.length)).into_iter().collect();
     if lengths.len() < 2 {
-        return Ok(Judging::undecided("two lengths at least are needed"));
+        return Err(undecided("two lengths at least are needed"));
     }
-    let mut judging = Judging::default();
-    let (curves, left_out) = arrived(&rows, &lengths, &mut judging);
+    let (curves, left_out) = arrived(&rows, &lengths, judging);
     let names = ["the error of softmax", "the error of linear attention", "the difference of the two"];
-    let sentences: Vec<String> = names
-        .iter()
-        .zip(&curves)
-        .filter_map(|(name, curve)| fall(name, curve, &lengths, &mut judging))
-        .collect();
-    let mut reason = format!(
+    let falls = names.iter().zip(&curves).filter_map(|(name, curve)| fall(name, curve, &lengths, judging));
+    let mut found = format!(
         "Where SGD has arrived, on test prompts (sampled, one standard error): {}.",
-        sentences.join("; ")
+        listed(falls, "; ")
     );
     if !left_out.is_empty() {
-        reason +=
-            &format!(" Not measurable, and left out, because SGD has not arrived: {}.", left_out.join("; "));
+        let left_out = left_out.join("; ");
+        found += &format!(" Not measurable, and left out, because SGD has not arrived: {left_out}.");
     }
-    let evidence = vec![Block::Figure(describe::figure(&rows)), Block::Table(describe::table(&rows))];
-    Ok(judging.judgement(CLAIM.name, reason, evidence))
+    Ok((found, vec![Block::Figure(describe::figure(&rows)), Block::Table(describe::table(&rows))]))
 }
 
 /// Where SGD has arrived: the curves of softmax, of linear attention and of their difference; and where it has not.
@@ -137,11 +129,8 @@ fn fall(name: &str, curve: &Curve, lengths: &[i64], judging: &mut Judging) -> Op
         judging.leave_open(format!("{name} is not known at the shortest and the longest length"));
     }
     let (fall, error) = (first.value - last.value, ERRORS * first.error().hypot(last.error()));
-    if fall + error < NO_FALL * first.value {
-        judging.refute(format!("{name} does not fall from L = {shortest} to L = {longest}"));
-    } else if fall <= error {
-        judging
-            .leave_open(format!("the fall of {name} from L = {shortest} to L = {longest} is not resolved"));
-    }
+    judging.positive(fall, error, NO_FALL * first.value, || {
+        format!("{name} goes from {} at L = {shortest} to {} at L = {longest}", told(first), told(last))
+    });
     Some(format!("{name} {} at L = {shortest} and {} at L = {longest}", told(first), told(last)))
 }

@@ -1,11 +1,9 @@
 //! Claim: the gradients in the score and the value matrix concentrate like the output.
 
-use super::output_concentration::judge_quantities;
-use crate::{Claim, Judgement};
+use super::bound;
 use esscher_core::Quantity;
-use esscher_lab::{Failure, Table};
 
-pub(super) const CLAIM: Claim = Claim {
+claim! {
     name: "gradient-concentration",
     title: "Gradients concentrate",
     statement: "For sub-Gaussian tokens of parameter at least 1 and centred 1-sub-Gaussian queries, the gradients of \
@@ -16,16 +14,10 @@ pub(super) const CLAIM: Claim = Claim {
     citation: "Boursier & Boyer 2025, arXiv 2512.11784, the proposition on the concentration of gradients.",
     measurement: "As for the output, with the squared Frobenius norms of both gradients: normal tokens by exact integrals \
                   up to $10^{12}$ tokens and by simulation at short lengths, bounded tokens by simulation. The bounds have \
-                  $c_2 = 1/2$ and one $c_1$ for each gradient: the least for prompts of up to 100 tokens at the smallest \
-                  $\\sigma$.",
-    criterion: "As for the output: an error at any length and scale more than five standard errors above its bound; or a \
-                slope at the longest length more than five standard errors below the bound's, where the bound falls. \
+                  $c_2 = 1/2$ and one $c_1$ for each gradient: the smallest that bounds prompts of up to 100 tokens at the \
+                  smallest $\\sigma$.",
+    criterion: "As for the output: an error at any length and scale is more than five standard errors above its bound; or a \
+                slope at the longest length is more than five standard errors below the bound's, where the bound falls. \
                 Nothing is decided if the two engines are more than five standard errors apart where both measure.",
-    quick: include_str!("../../../../experiments/gradient-concentration/quick.toml"),
-    full: include_str!("../../../../experiments/gradient-concentration/full.toml"),
-    judge,
-};
-
-fn judge(result: &Table) -> Result<Judgement, Failure> {
-    judge_quantities(result, &[Quantity::ScoreGradient, Quantity::ValueGradient], CLAIM.name)
+    judge: |result, judging| bound::judge(result, judging, &[Quantity::ScoreGradient, Quantity::ValueGradient]),
 }

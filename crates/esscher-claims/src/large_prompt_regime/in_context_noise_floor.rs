@@ -1,51 +1,48 @@
 //! Claim: gradient flow at finite length ends within ε of the noise floor once prompts are long enough.
 
-use crate::judging::Judging;
-use crate::{Claim, Judgement};
+use super::evidence::{largest, listed};
+use crate::judging::{Found, Judging, undecided};
 use esscher_lab::{Failure, Table};
 use esscher_questions::measured::{figures, rounded_up};
 use esscher_questions::training_horizon::answer::{Outcome, Quantity, Row, beside};
 use esscher_questions::training_horizon::describe;
 use esscher_report::Block;
 
-pub(super) const CLAIM: Claim = Claim {
+claim! {
     name: "in-context-noise-floor",
     title: "Training reaches the noise floor in context",
-    statement: "For every ε there is a length L(ε) such that gradient flow from a proper initialisation, at any length from there on, \
-                ends with a risk at most ε above the noise floor, the risk of the best predictor on the infinite prompt.",
+    statement: "For every ε there is a length L(ε) with this property: gradient flow from a proper initialisation, at any length \
+                from L(ε) on, ends with a risk at most ε above the noise floor, the risk of the best predictor on the infinite \
+                prompt.",
     formula: r"\forall \varepsilon > 0\ \exists L(\varepsilon):\quad \lim_{t \to \infty} R_L(U_L(t), V_L(t)) \le R^* + \varepsilon \quad \text{for all } L \ge L(\varepsilon)",
     citation: "Boursier & Boyer 2025, arXiv 2512.11784, in-context linear regression.",
-    measurement: "The flow at finite length is followed until it stands still, with exact risks; L(ε), the smallest length whose limit \
-                  is good enough, is found by bisection, so that the excess there is below ε by construction, if a length is found at \
-                  all; independent of the search, the flow is followed again from the initialisation at multiples of L(ε). Beside it the \
-                  first-order prediction: the smallest coefficient of 1/L in the risk along the valley of the infinite \
+    measurement: "The flow at finite length is followed until it stands still, with exact risks. Bisection finds L(ε), the smallest \
+                  length whose limit is good enough; if a length is found at all, the excess there is below ε by construction. \
+                  Independently of this search, the flow is followed again from the initialisation at multiples of L(ε). Beside it \
+                  the first-order prediction: the smallest coefficient of 1/L in the risk along the valley of the infinite \
                   prompt, divided by ε.",
-    criterion: "For some dimension and ε no length up to 10¹² suffices, or the limit at L(ε) or at one of its multiples lies more than ε \
-                (and the error) above the floor, or a smaller ε needs a shorter prompt. Nothing is decided for an initial scale α outside the range of the theorem, or for \
-                an ε at which no multiple of L(ε) was followed.",
-    quick: include_str!("../../../../experiments/in-context-noise-floor/quick.toml"),
-    full: include_str!("../../../../experiments/in-context-noise-floor/full.toml"),
-    judge,
-};
+    criterion: "For some dimension and ε no length up to 10¹² suffices, or the limit at L(ε) or at one of its multiples lies more \
+                than ε (and the error) above the floor, or a smaller ε needs a shorter prompt. Nothing is decided for an initial \
+                scale α outside the range of the theorem, or for an ε at which no multiple of L(ε) was followed.",
+    judge: judge,
+}
 
-fn judge(result: &Table) -> Result<Judgement, Failure> {
+fn judge(result: &Table, judging: &mut Judging) -> Result<Found, Failure> {
     let rows: Vec<Row> = result.read()?;
+    let of = |quantity| rows.iter().filter(move |row| row.quantity == quantity);
     if rows.is_empty() {
-        return Ok(Judging::undecided("no horizon was asked for"));
+        return Err(undecided("no horizon was asked for"));
     }
-    let is_outside =
-        |row: &&Row| row.quantity == Quantity::ProvedScale && row.initial_scale >= row.number.value;
-    if let Some(Row { dimension, initial_scale, number, .. }) = rows.iter().find(is_outside) {
-        let proved = figures(number.value);
-        return Ok(Judging::undecided(&format!(
-            "d = {dimension}: α = {initial_scale} is outside the range α < {proved} of the theorem"
-        )));
+    let mut proved = of(Quantity::ProvedScale);
+    if let Some(row) = proved.find(|row| row.initial_scale >= row.number.value) {
+        let (dimension, scale, proved) = (row.dimension, row.initial_scale, figures(row.number.value));
+        let told = format!("d = {dimension}: α = {scale} is outside the range α < {proved} of the theorem");
+        return Err(undecided(told));
     }
-    let mut judging = Judging::default();
     for row in &rows {
-        weigh(&rows, row, &mut judging);
+        weigh(&rows, row, judging);
     }
-    let mut found: Vec<&Row> = rows.iter().filter(|row| row.quantity == Quantity::Horizon).collect();
+    let mut found: Vec<&Row> = of(Quantity::Horizon).collect();
     found.sort_by(|a, b| a.dimension.cmp(&b.dimension).then(b.excess.total_cmp(&a.excess)));
     let mut sentences = Vec::new();
     for here in found.chunk_by(|a, b| a.dimension == b.dimension) {
@@ -57,19 +54,16 @@ fn judge(result: &Table) -> Result<Judgement, Failure> {
             });
         }
         let told = |row: &&Row| format!("L({}) = {}", row.excess, row.length.unwrap_or_default());
-        sentences.push(format!("d = {dimension}: {}", here.iter().map(told).collect::<Vec<_>>().join(", ")));
+        sentences.push(format!("d = {dimension}: {}", listed(here.iter().map(told), ", ")));
     }
-    let beyond = rows.iter().filter(|row| row.quantity == Quantity::ExcessRiskBeyond).count();
-    let tolerance = rows.iter().filter(|row| row.quantity == Quantity::ExcessRisk);
-    let tolerance = tolerance.map(|row| row.number.error()).fold(0.0, f64::max);
-    let reason = format!(
-        "Exact, excess risks to {}. {}. At L(ε) the search stops by construction; independent of it, the flow was followed anew at {beyond} longer lengths. The claim is about all lengths from L(ε) on; \
-         those between were not computed.",
-        rounded_up(tolerance),
-        sentences.join("; ")
+    let found = format!(
+        "Exact, excess risks to {}. {}. At L(ε) the search stops by construction. Independently of it, the flow was followed anew \
+         at {} longer lengths. The claim is about all lengths from L(ε) on; those between were not computed.",
+        rounded_up(largest(of(Quantity::ExcessRisk).map(|row| row.number.error()))),
+        sentences.join("; "),
+        of(Quantity::ExcessRiskBeyond).count()
     );
-    let evidence = vec![Block::Table(describe::table(&rows)), Block::Figure(describe::figure(&rows))];
-    Ok(judging.judgement(CLAIM.name, reason, evidence))
+    Ok((found, vec![Block::Table(describe::table(&rows)), Block::Figure(describe::figure(&rows))]))
 }
 
 /// What one number says about the claim.

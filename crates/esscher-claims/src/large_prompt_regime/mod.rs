@@ -1,13 +1,14 @@
 //! The claims of Boursier & Boyer, Softmax as Linear Attention in the Large-Prompt Regime (arXiv 2512.11784).
 //!
-//! Add a claim: a file here with a `pub(super) const CLAIM: Claim`, a folder in `experiments/` with its specifications, and
-//! its line in [`claims`].
+//! Add a claim: a file here with its `claim!`, a folder in `experiments/` with its specifications, and its line in
+//! [`claims`].
 
 mod almost_sure;
 mod authors_experiment;
 mod bound;
 mod evidence;
 mod finite_prompt_drift;
+mod flows;
 mod gaussian_lemma;
 mod gradient_concentration;
 mod in_context_noise_floor;

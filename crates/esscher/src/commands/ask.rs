@@ -45,70 +45,60 @@ fn answer(common: &Common, planned: &Planned) -> Result<Ending, Trouble> {
     let progress = Progress::new(planned.question().name, common.quiet || common.json);
     let found = planned.answer(&progress);
     progress.clear();
-    let found = found.map_err(|error| match error.downcast::<esscher_core::Error>() {
-        Ok(refused) => Trouble::from(*refused),
-        Err(other) => Trouble::Other(anyhow::anyhow!("{other}")),
+    // What the mathematics refuses is a request that makes no sense.
+    let found = found.map_err(|error| {
+        let is_refused = error.is::<esscher_core::Error>();
+        if is_refused { Trouble::request(error.to_string()) } else { Trouble::other(error) }
     })?;
     let Some(found) = found else {
         tell("stopped before an answer");
         return Ok(Ending::Interrupted);
     };
     if common.json {
-        say(json!({ "question": planned.question().name, "rows": found.to_json() }))?;
-        return Ok(Ending::Done);
+        return say(json!({ "question": planned.question().name, "rows": found.to_json() }));
     }
-    let sections = planned.sections(&found).map_err(|error| Trouble::Other(anyhow::anyhow!("{error}")))?;
-    let is_sentences =
-        sections.iter().flat_map(|section| &section.blocks).all(|block| matches!(block, Block::Prose(_)));
-    if is_sentences {
-        for block in sections.iter().flat_map(|section| &section.blocks) {
-            if let Block::Prose(sentence) = block {
-                say(sentence)?;
-            }
-        }
-        return Ok(Ending::Done);
-    }
-    let document = Document {
-        title: planned.title().to_string(),
-        summary: planned.question().summary.to_string(),
-        sections,
-        provenance: Vec::new(),
+    let sections = planned.sections(&found).map_err(Trouble::other)?;
+    let blocks = sections.iter().flat_map(|section| &section.blocks);
+    let sentence = |block: &Block| match block {
+        Block::Prose(sentence) => Some(sentence.clone()),
+        _ => None,
     };
-    say(esscher_report::text(&document))?;
-    Ok(Ending::Done)
+    if let Some(sentences) = blocks.map(sentence).collect::<Option<Vec<String>>>() {
+        return say(sentences.join("\n"));
+    }
+    let (title, summary) = (planned.title().to_string(), planned.question().summary.to_string());
+    say(esscher_report::text(&Document { title, summary, sections, provenance: Vec::new() }))
 }
 
 /// Prints the JSON Schema of specifications, of one question or of all.
 pub(super) fn schema(name: Option<&str>) -> Result<Ending, Trouble> {
-    let names: Vec<&str> = questions().iter().map(|question| question.name).collect();
     let schema = match name {
         None => conduct::schema(),
         Some(name) => match questions().iter().find(|question| question.name == name) {
             Some(question) => question.schema(),
-            None => return Err(unknown("question", name, "questions", &names).into()),
+            None => {
+                let names: Vec<&str> = questions().iter().map(|question| question.name).collect();
+                return Err(unknown("question", name, "questions", &names).into());
+            }
         },
     };
-    say(serde_json::to_string_pretty(&schema).unwrap_or_default())?;
-    Ok(Ending::Done)
+    say(format_args!("{schema:#}"))
 }
 
 /// A mistake in the words of the command line: keys are options here.
 fn in_options(mistake: Mistake) -> Trouble {
     let key = mistake.key.strip_prefix("head.").unwrap_or(&mistake.key);
+    let (option, inside) = key.split_once('.').unwrap_or((key, ""));
     // Inside a law it is a key again.
-    let (option, inside) = match key.split_once('.') {
-        Some((option, inside)) => (option, Some(inside)),
-        None => (key, None),
-    };
-    let option = option.replace('_', "-");
-    let message = match (&mistake.problem, inside) {
+    let (option, name) = (option.replace('_', "-"), format!("`{inside}`"));
+    let message = match (&mistake.problem, inside.is_empty()) {
         (Problem::Wrong(message), _) if option.is_empty() => message.clone(),
-        (Problem::Unknown, None) => format!("there is no option --{option}"),
-        (Problem::Missing, None) => format!("--{option} is missing"),
-        (Problem::Wrong(message), None) => format!("--{option}: {message}"),
-        (Problem::Unknown, Some(key)) => format!("--{option}: there is no key `{key}`"),
-        (Problem::Missing, Some(key)) => format!("--{option}: key `{key}` is missing"),
-        (Problem::Wrong(message), Some(key)) => format!("--{option}: key `{key}`: {message}"),
+        (Problem::Unknown, true) => format!("there is no option --{option}"),
+        (Problem::Missing, true) => format!("--{option} is missing"),
+        (Problem::Wrong(message), true) => format!("--{option}: {message}"),
+        (Problem::Unknown, false) => format!("--{option}: there is no key {name}"),
+        (Problem::Missing, false) => format!("--{option}: key {name} is missing"),
+        (Problem::Wrong(message), false) => format!("--{option}: key {name}: {message}"),
     };
     Trouble::Request { message, hint: mistake.hint }
 }

@@ -4,31 +4,30 @@ pub(crate) mod ask;
 #[cfg(feature = "audit")]
 mod audit;
 mod list;
-mod merge;
-mod report;
 mod reproduce;
 mod run;
 
 use crate::arguments::{Arguments, Command, Common, definition};
 use crate::ending::{Ending, Trouble};
 use crate::output::{tell, write_out};
+use crate::progress::Progress;
 use esscher_core::numerics::InstructionSet;
-use esscher_lab::Origin;
+use esscher_lab::{Origin, Outcome, RunFolder, Share};
 #[cfg(feature = "audit")]
 use esscher_questions::conduct::AuditRequest;
-use esscher_questions::{Settings, Sources};
+use esscher_questions::{Planned, Settings, Sources};
 
 pub(crate) fn execute(arguments: Arguments) -> Result<Ending, Trouble> {
     let common = arguments.common;
     prepare(&common)?;
     match arguments.command {
-        Command::Reproduce { full, only, run } => reproduce::reproduce(&common, full, &only, &run),
+        Command::Reproduce { full, only, run } => reproduce::reproduce(&common, full, only, run),
         Command::Run { file, plan: true, run } => run::plan(&common, &file, &run),
         Command::Run { file, plan: false, run } => run::run(&common, &file, &run),
         Command::Shard { file, share, run } => run::shard(&common, &file, &share, &run),
-        Command::Merge { folders, out } => merge::merge(&common, &folders, out),
-        Command::Report { runs, out } => report::report(&common, &runs, out.as_deref()),
-        Command::List { group } => list::list(&common, group),
+        Command::Merge { folders, out } => run::merge(&common, &folders, out),
+        Command::Report { runs, out } => run::report(&common, &runs, out.as_deref()),
+        Command::List { group } => list::list(&common, group.as_deref()),
         #[cfg(feature = "audit")]
         Command::Audit {
             models,
@@ -61,35 +60,42 @@ pub(crate) fn execute(arguments: Arguments) -> Result<Ending, Trouble> {
         Command::Schema { question } => ask::schema(question.as_deref()),
         Command::Example { kind } => list::example(&kind),
         Command::Completions { shell } => {
-            let mut definition = definition();
             let mut text = Vec::new();
-            clap_complete::generate(shell, &mut definition, "esscher", &mut text);
-            write_out(&text)?;
-            Ok(Ending::Done)
+            clap_complete::generate(shell, &mut definition(), "esscher", &mut text);
+            write_out(&text)
         }
-        Command::Manual { command } => {
-            let mut definition = definition();
-            // Hands the options of all commands down to each.
-            definition.build();
-            let page = match &command {
-                None => definition,
-                Some(name) => match definition.find_subcommand(name) {
-                    Some(command) => command.clone(),
-                    None => {
-                        return Err(Trouble::with_hint(
-                            format!("there is no command `{name}`"),
-                            "`esscher --help` names them",
-                        ));
-                    }
-                },
-            };
-            let manual = clap_mangen::Man::new(page);
-            let mut text = Vec::new();
-            manual.render(&mut text).map_err(|error| Trouble::Other(error.into()))?;
-            write_out(&text)?;
-            Ok(Ending::Done)
-        }
+        Command::Manual { command } => manual(command.as_deref()),
     }
+}
+
+/// Prints the manual page of the program or of one command.
+fn manual(command: Option<&str>) -> Result<Ending, Trouble> {
+    let mut page = definition();
+    // Hands the options of all commands down to each.
+    page.build();
+    if let Some(name) = command {
+        let found = page.find_subcommand(name).cloned();
+        page = found.ok_or_else(|| {
+            Trouble::with_hint(format!("there is no command `{name}`"), "`esscher --help` names them")
+        })?;
+    }
+    let mut text = Vec::new();
+    clap_mangen::Man::new(page).render(&mut text).map_err(Trouble::other)?;
+    write_out(&text)
+}
+
+/// Computes a share of an experiment in its folder and shows how far it is.
+fn compute(
+    common: &Common,
+    label: &str,
+    planned: &Planned,
+    folder: &RunFolder,
+    share: Share,
+) -> Result<Outcome, Trouble> {
+    let progress = Progress::new(label, common.quiet);
+    let outcome = esscher_lab::run(planned, folder, share, &origin(), &progress);
+    progress.clear();
+    Ok(outcome?)
 }
 
 /// Threads, Ctrl-C and messages, for every command.

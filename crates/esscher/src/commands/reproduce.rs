@@ -1,13 +1,11 @@
 //! `esscher reproduce`: every claim of the paper, each a run of its own, and one report on all.
 
-use super::{origin, settings};
+use super::{compute, settings};
 use crate::arguments::{Common, RunArguments};
 use crate::ending::{Ending, Trouble};
-use crate::output::say;
-use crate::progress::Progress;
+use crate::output::{answer, say};
 use esscher_claims::{Request, Scale, verdict_word};
-use esscher_lab::{RunFolder, Share};
-use esscher_questions::Planned;
+use esscher_lab::Share;
 use esscher_report::Verdict;
 use serde_json::json;
 use std::time::Instant;
@@ -15,62 +13,44 @@ use std::time::Instant;
 pub(super) fn reproduce(
     common: &Common,
     full: bool,
-    only: &[String],
-    arguments: &RunArguments,
+    only: Vec<String>,
+    arguments: RunArguments,
 ) -> Result<Ending, Trouble> {
-    let request = Request {
-        only: only.to_vec(),
-        scale: if full { Scale::Full } else { Scale::Quick },
-        out: arguments.out.clone(),
-        settings: settings(common, arguments.seed)?,
-    };
+    let scale = if full { Scale::Full } else { Scale::Quick };
+    let settings = settings(common, arguments.seed)?;
+    let request = Request { only, scale, out: arguments.out, settings };
     let began = Instant::now();
-    let run = |label: &str, planned: &Planned, folder: &RunFolder| {
-        let progress = Progress::new(label, common.quiet);
-        let outcome = esscher_lab::run(planned, folder, Share::WHOLE, &origin(), &progress);
-        progress.clear();
-        Ok::<_, Trouble>(outcome?)
-    };
-    let reproduction = esscher_claims::reproduce(&request, run, |found| {
-        if common.json {
-            return Ok(());
-        }
-        say(format_args!(
-            "{:<22} {:<34} {}",
-            verdict_word(found.verdict),
-            found.claim.name,
-            found.claim.title
-        ))
-    })?;
+    let reproduction = esscher_claims::reproduce(
+        &request,
+        |label, planned, folder| compute(common, label, planned, folder, Share::WHOLE),
+        |found| {
+            if !common.json {
+                let (verdict, claim) = (verdict_word(found.verdict), found.claim);
+                say(format_args!("{verdict:<22} {:<34} {}", claim.name, claim.title))?;
+            }
+            Ok::<_, Trouble>(())
+        },
+    )?;
     let (folder, findings) = (&reproduction.folder, &reproduction.findings);
     if let Some(claim) = reproduction.stopped_at {
-        if common.json {
-            say(json!({ "folder": folder, "outcome": "stopped" }))?;
-        } else {
-            say(format_args!("stopped at {}; the same command goes on from here", claim.name))?;
-        }
+        let text = format!("stopped at {}; the same command goes on from here", claim.name);
+        answer(common, json!({ "folder": folder, "outcome": "stopped" }), text)?;
         return Ok(Ending::Interrupted);
     }
-    if common.json {
-        let found: Vec<_> = findings
-            .iter()
-            .map(|one| {
-                json!({ "claim": one.claim.name, "verdict": verdict_word(one.verdict), "reason": one.reason,
-                        "folder": one.folder })
-            })
-            .collect();
-        say(json!({ "outcome": "finished", "report": reproduction.report, "claims": found }))?;
-    } else {
-        let count = |verdict| findings.iter().filter(|one| one.verdict == verdict).count();
-        say(format_args!(
-            "\n{} claims hold, {} fail, {} not measurable here ({:.0} s)\nreport: {}",
-            count(Verdict::Holds),
-            count(Verdict::Fails),
-            count(Verdict::NotMeasurable),
-            began.elapsed().as_secs_f64(),
-            folder.join("report.html").display()
-        ))?;
-    }
-    let fails = findings.iter().any(|one| one.verdict == Verdict::Fails);
-    Ok(if fails { Ending::ClaimFails } else { Ending::Done })
+    let found = findings.iter().map(|one| {
+        json!({ "claim": one.claim.name, "verdict": verdict_word(one.verdict), "reason": one.reason,
+                "folder": one.folder })
+    });
+    let found: Vec<_> = found.collect();
+    let count = |verdict| findings.iter().filter(|one| one.verdict == verdict).count();
+    let text = format!(
+        "\n{} claims hold, {} fail, {} not measurable here ({:.0} s)\nreport: {}",
+        count(Verdict::Holds),
+        count(Verdict::Fails),
+        count(Verdict::NotMeasurable),
+        began.elapsed().as_secs_f64(),
+        folder.join("report.html").display()
+    );
+    answer(common, json!({ "outcome": "finished", "report": reproduction.report, "claims": found }), text)?;
+    Ok(if count(Verdict::Fails) > 0 { Ending::ClaimFails } else { Ending::Done })
 }

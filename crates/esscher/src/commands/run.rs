@@ -1,73 +1,30 @@
-//! `esscher run` and `esscher shard`: one experiment into its folder.
+//! `esscher run`, `shard`, `merge` and `report`: experiments and their folders.
 
-use super::{origin, settings, sources};
+use super::{compute, origin, settings, sources};
 use crate::arguments::{Common, RunArguments};
 use crate::ending::{Ending, Trouble};
-use crate::output::{say, write_out};
-use crate::progress::Progress;
+use crate::output::{answer, say, write_out};
 use esscher_lab::{Experiment, Outcome, RunFolder, Share};
-use esscher_questions::{Download, conduct};
+use esscher_questions::{Download, Planned, conduct};
 use serde_json::json;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 pub(super) fn run(common: &Common, file: &Path, arguments: &RunArguments) -> Result<Ending, Trouble> {
-    let planned = conduct::read_file(file, settings(common, arguments.seed)?)?.plan(&sources(common))?;
-    let name = conduct::name_of_file(file)?;
-    let folder = RunFolder::open(&arguments.out.join(&name), &planned)?;
-    let progress = Progress::new(&name, common.quiet);
-    let outcome = esscher_lab::run(&planned, &folder, Share::WHOLE, &origin(), &progress);
-    progress.clear();
-    match outcome? {
-        Outcome::Finished { result, computed, kept, provenance } => {
-            let document = esscher_claims::describe(&planned, &result, &provenance)?.document;
-            conduct::publish(&folder, &document)?;
-            let report = folder.path().join("report.html");
-            if common.json {
-                let text = json!({
-                    "folder": folder.path(), "outcome": "finished", "units_computed": computed, "units_kept": kept,
-                    "result": folder.path().join("result.parquet"), "report": report,
-                });
-                say(text)?;
-            } else {
-                write_out(esscher_report::text(&document).as_bytes())?;
-                say(format_args!("\n{computed} units computed, {kept} kept; report: {}", report.display()))?;
-            }
-            Ok(Ending::Done)
-        }
-        outcome => unfinished(common, folder.path(), &outcome),
-    }
-}
-
-/// Prints what would be run, or what would be downloaded before that is known.
-pub(super) fn plan(common: &Common, file: &Path, arguments: &RunArguments) -> Result<Ending, Trouble> {
-    let (asked, sources) = (conduct::read_file(file, settings(common, arguments.seed)?)?, sources(common));
-    if let Some(download) = asked.download(&sources)? {
-        if common.json {
-            let Download { model, package, client, megabytes } = download;
-            say(json!({
-                "download": { "model": model, "package": package, "client": client, "megabytes": megabytes },
-                "units": null,
-            }))?;
-        } else {
-            say(format_args!("# {download}"))?;
-        }
-        return Ok(Ending::Done);
-    }
-    let planned = asked.plan(&sources)?;
-    let units = planned.units();
-    let seconds: f64 = units.iter().map(|unit| unit.cost).sum();
+    let (planned, folder, outcome) = into_folder(common, file, arguments, (Share::WHOLE, String::new()))?;
+    let Outcome::Finished { result, computed, kept, provenance } = outcome else {
+        return unfinished(common, &folder, &outcome);
+    };
+    let document = esscher_claims::describe(&planned, &result, &provenance)?.document;
+    conduct::publish(&folder, &document)?;
+    let (folder, report) = (folder.path(), folder.path().join("report.html"));
     if common.json {
-        let units: Vec<_> =
-            units.iter().map(|unit| json!({ "label": unit.label, "cost": unit.cost })).collect();
-        say(json!({ "specification": planned.specification(), "units": units }))?;
-        return Ok(Ending::Done);
+        return say(json!({
+            "folder": folder, "outcome": "finished", "units_computed": computed, "units_kept": kept,
+            "result": folder.join("result.parquet"), "report": report,
+        }));
     }
-    say(format_args!("{}", planned.specification()))?;
-    say(format_args!("# {} units, about {seconds:.0} seconds on one core", units.len()))?;
-    for (number, unit) in units.iter().enumerate() {
-        say(format_args!("# {number:>5}  {}", unit.label))?;
-    }
-    Ok(Ending::Done)
+    write_out(esscher_report::text(&document).as_bytes())?;
+    say(format_args!("\n{computed} units computed, {kept} kept; report: {}", report.display()))
 }
 
 pub(super) fn shard(
@@ -76,18 +33,26 @@ pub(super) fn shard(
     share: &str,
     arguments: &RunArguments,
 ) -> Result<Ending, Trouble> {
-    let (share, ending) = conduct::share(share)?;
+    let (_, folder, outcome) = into_folder(common, file, arguments, conduct::share(share)?)?;
+    unfinished(common, &folder, &outcome)
+}
+
+/// Computes a share of the experiment in a file into its folder, whose name has this ending.
+fn into_folder(
+    common: &Common,
+    file: &Path,
+    arguments: &RunArguments,
+    (share, ending): (Share, String),
+) -> Result<(Planned, RunFolder, Outcome), Trouble> {
     let planned = conduct::read_file(file, settings(common, arguments.seed)?)?.plan(&sources(common))?;
     let name = conduct::name_of_file(file)? + &ending;
     let folder = RunFolder::open(&arguments.out.join(&name), &planned)?;
-    let progress = Progress::new(&name, common.quiet);
-    let outcome = esscher_lab::run(&planned, &folder, share, &origin(), &progress);
-    progress.clear();
-    unfinished(common, folder.path(), &outcome?)
+    let outcome = compute(common, &name, &planned, &folder, share)?;
+    Ok((planned, folder, outcome))
 }
 
 /// What is said of a run that is not whole, or of a share.
-fn unfinished(common: &Common, folder: &Path, outcome: &Outcome) -> Result<Ending, Trouble> {
+fn unfinished(common: &Common, folder: &RunFolder, outcome: &Outcome) -> Result<Ending, Trouble> {
     let (name, text, ending) = match outcome {
         Outcome::Finished { computed, kept, .. } => {
             ("finished", format!("whole run done: {computed} units computed, {kept} kept"), Ending::Done)
@@ -101,10 +66,51 @@ fn unfinished(common: &Common, folder: &Path, outcome: &Outcome) -> Result<Endin
             ("stopped", text, Ending::Interrupted)
         }
     };
-    if common.json {
-        say(json!({ "folder": folder, "outcome": name }))?;
-    } else {
-        say(format_args!("{}: {text}", folder.display()))?;
-    }
+    let folder = folder.path();
+    answer(
+        common,
+        json!({ "folder": folder, "outcome": name }),
+        format_args!("{}: {text}", folder.display()),
+    )?;
     Ok(ending)
+}
+
+/// Prints what would be run, or what would be downloaded before that is known.
+pub(super) fn plan(common: &Common, file: &Path, arguments: &RunArguments) -> Result<Ending, Trouble> {
+    let (asked, sources) = (conduct::read_file(file, settings(common, arguments.seed)?)?, sources(common));
+    if let Some(download) = asked.download(&sources)? {
+        let text = format!("# {download}");
+        let Download { model, package, client, megabytes } = download;
+        let download =
+            json!({ "model": model, "package": package, "client": client, "megabytes": megabytes });
+        return answer(common, json!({ "download": download, "units": null }), text);
+    }
+    let planned = asked.plan(&sources)?;
+    let units = planned.units();
+    if common.json {
+        let units: Vec<_> =
+            units.iter().map(|unit| json!({ "label": unit.label, "cost": unit.cost })).collect();
+        return say(json!({ "specification": planned.specification(), "units": units }));
+    }
+    let seconds: f64 = units.iter().map(|unit| unit.cost).sum();
+    say(planned.specification())?;
+    say(format_args!("# {} units, about {seconds:.0} seconds on one core", units.len()))?;
+    for (number, unit) in units.iter().enumerate() {
+        say(format_args!("# {number:>5}  {}", unit.label))?;
+    }
+    Ok(Ending::Done)
+}
+
+/// Merges the shards of one experiment into a single run.
+pub(super) fn merge(common: &Common, folders: &[PathBuf], out: Option<PathBuf>) -> Result<Ending, Trouble> {
+    let folder = esscher_claims::merge(folders, out, settings(common, None)?, &sources(common), &origin())?;
+    let report = folder.join("report.html");
+    let text = format!("{} shards merged; report: {}", folders.len(), report.display());
+    answer(common, json!({ "folder": folder, "outcome": "finished" }), text)
+}
+
+/// Makes a finished run's report again, or compares several runs.
+pub(super) fn report(common: &Common, runs: &[PathBuf], out: Option<&Path>) -> Result<Ending, Trouble> {
+    let report = esscher_claims::report(runs, out, settings(common, None)?, &sources(common))?;
+    answer(common, json!({ "report": report }), format_args!("report: {}", report.display()))
 }
