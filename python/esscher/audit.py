@@ -40,7 +40,6 @@ from numpy.typing import ArrayLike, NDArray
 from esscher import _native
 from esscher._progress import Progress, ask
 from esscher.results import Results
-from esscher.runs import _seed
 
 try:
     from esscher._native import StreamingCache
@@ -52,8 +51,6 @@ except ImportError as error:
 __all__ = ["Audit", "Readers", "StreamingCache", "audit", "calibrate", "models", "replace", "state_tokens"]
 
 _Singles = NDArray[np.float32]
-
-_WINDOW = 64  # last tokens that are kept exactly where a token sees only those before it
 
 
 class Audit:
@@ -184,21 +181,9 @@ def audit(
     >>> found.sizes, len(found.heads), found.full_attention_heads.shape
     ((2, 4, 2), 8, (2, 2))
     """
-    names = _models(model)
     quiet = progress is False or callable(progress) or os.environ.get("ESSCHER_PROGRESS") == "0"
-    asked = {
-        **locals(),
-        "model": names,
-        "text": None if text is None else _path("text", text),
-        "test": None if test is None else _path("test", test),
-        "lengths": _lengths(lengths),
-        "candidates": _candidates(candidates),
-        "out": Path(out),
-        "seed": _seed(seed),
-        "told": None if quiet else _tell,
-    }
-    label = names[0] if len(names) == 1 else f"{len(names)} dumps"
-    return Audit(ask(f"audit of {label}", _native.audit_model, asked))
+    label = f"{len(model)} dumps" if isinstance(model, list | tuple) else model
+    return Audit(ask(f"audit of {label}", _native.audit_model, locals(), told=None if quiet else _tell))
 
 
 def models() -> Results:
@@ -208,14 +193,9 @@ def models() -> Results:
     >>> "stories15M" in audit.models()["name"]
     True
     """
-    entries = _native.audit_models()
-    details = list(dict.fromkeys(name for _, _, known in entries for name, _ in known))
-    columns: dict[str, list[str | None]] = {
-        "name": [name for name, _, _ in entries],
-        "summary": [summary for _, summary, _ in entries],
-    }
-    columns |= {detail: [dict(known).get(detail) for _, _, known in entries] for detail in details}
-    return Results(columns, title="models")
+    rows = _native.audit_models()
+    names = dict.fromkeys(name for row in rows for name in row)
+    return Results({name: [row.get(name) for row in rows] for name in names}, title="models")
 
 
 @dataclass(frozen=True, eq=False)
@@ -279,15 +259,13 @@ def replace(
     >>> bool(np.allclose(audit.replace(ones, ones, ones, "mean", first=0), 1))
     True
     """
-    if window is None:
-        window = 0 if order == "whole" else _WINDOW
+    if window is None and order == "whole":
+        window = 0
     found: _Singles = _native.audit_replace(locals())
     return found
 
 
-def state_tokens(
-    candidate: str, dimension: int, *, window: int = _WINDOW, first: int = 4, most_light: int = 16
-) -> float:
+def state_tokens(candidate: str, dimension: int, *, window: int = 64, first: int = 4, most_light: int = 16) -> float:
     """What the state of a candidate takes at most, in tokens of a key and a value of ``dimension`` numbers each.
 
     That is the tokens kept exactly, the window with its block of 32, and what stands for the middle: a mean takes 1, a
@@ -297,7 +275,7 @@ def state_tokens(
     >>> audit.state_tokens("tilted-gaussian", 64) - audit.state_tokens("dropped", 64)
     51.2578125
     """
-    return float(_native.audit_state_tokens({**locals(), "light": 0.0}))
+    return float(_native.audit_state_tokens(locals()))
 
 
 def _head_columns(heads: Sequence[Mapping[str, Any]], running: str) -> dict[str, list[Any]]:
@@ -359,52 +337,3 @@ def _counted(rows: Results) -> str:
 
 def _tell(what: str) -> None:
     print(what, file=sys.stderr, flush=True)
-
-
-def _path(what: str, path: str | os.PathLike[str]) -> str:
-    name = path if isinstance(path, str) else os.fspath(path) if isinstance(path, os.PathLike) else None
-    if not isinstance(name, str):
-        raise TypeError(f"{what}: expected a name or a path, found an object of type {type(path).__name__}")
-    if not name:
-        raise ValueError(f"{what} is empty: expected a name or a path")
-    return name
-
-
-def _word(what: str, word: str) -> str:
-    if not isinstance(word, str):
-        raise TypeError(f"{what}: expected a text, found an object of type {type(word).__name__}")
-    return word
-
-
-def _models(model: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[str]:
-    if not isinstance(model, list | tuple):
-        return [_path("model", model)]  # type: ignore[arg-type]
-    if len(model) == 0:
-        raise ValueError("model is an empty list: expected the paths of dumps")
-    return [_path(f"model[{number}]", one) for number, one in enumerate(model)]
-
-
-def _lengths(lengths: int | Sequence[int] | None) -> Sequence[int]:
-    if lengths is None:
-        return []
-    if isinstance(lengths, int | float | np.integer):
-        return [lengths]
-    _check_some("lengths", lengths)
-    return lengths
-
-
-def _candidates(candidates: str | Sequence[str] | None) -> list[str]:
-    if candidates is None:
-        return []
-    if isinstance(candidates, str):
-        return [candidates]
-    if not hasattr(candidates, "__iter__"):
-        raise TypeError(f"candidates: expected a list of names, found an object of type {type(candidates).__name__}")
-    names = [_word("candidates", candidate) for candidate in candidates]
-    _check_some("candidates", names)
-    return names
-
-
-def _check_some(what: str, several: Sequence[Any]) -> None:
-    if hasattr(several, "__len__") and len(several) == 0:
-        raise ValueError(f"{what} is empty: leave it out for the usual ones")

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from esscher import _native
 from esscher._native import RegressionLayer
 from esscher._progress import Progress, ask
+from esscher.regression import LinearRegression
 from esscher.results import Results
 
 if TYPE_CHECKING:
@@ -27,12 +28,16 @@ class AuthorsExperiment(Results):
     """
 
     def __init__(self, found: Mapping[str, Any], *, title: str) -> None:
-        self.softmax_layers: list[RegressionLayer] = found["softmax_layers"]
+        self.softmax_layers: list[RegressionLayer] = found["softmax"]["layers"]
         """The trained layers of softmax attention, by length."""
-        self.linear_layers: list[RegressionLayer] = found["linear_layers"]
+        self.linear_layers: list[RegressionLayer] = found["linear"]["layers"]
         """The trained layers of linear attention, by length."""
-        columns = {name: values for name, values in found.items() if not name.endswith("_layers")}
-        super().__init__({**columns, "length": columns["length"].astype(int)}, title=title)
+        task, columns = LinearRegression(**found["task"]), {"length": found["length"]}
+        for kind, optimum in (("softmax", _softmax_optimum), ("linear", _linear_optimum)):
+            columns |= {f"{kind}_{name}": found[kind][name] for name in ("error", "standard_error")}
+            columns[f"{kind}_optimum"] = [optimum(task, length) for length in found["length"]]
+        columns |= {f"{kind}_stop": found[kind]["stop"] for kind in ("softmax", "linear")}
+        super().__init__(columns, title=title)
 
     def _draw(self, ax: Axes, **style: Any) -> None:
         for colour, kind in (("C0", "softmax"), ("C1", "linear")):
@@ -46,6 +51,16 @@ class AuthorsExperiment(Results):
         ax.set_xlabel("prompt length")
         ax.set_ylabel("mean squared error")
         ax.legend()
+
+
+def _softmax_optimum(task: LinearRegression, length: int) -> float:
+    """Where the flow from the paper's start ends; one that does not stand still has no limit to report."""
+    flow = task.flow(length, end_time=1e12, rows=1, progress=False)
+    return 2 * float(flow["risk"][-1]) if flow.stationary else float("nan")
+
+
+def _linear_optimum(task: LinearRegression, length: int) -> float:
+    return 2 * task.linear_attention(length).minimal_risk
 
 
 def authors_experiment(

@@ -53,17 +53,17 @@ class Flow(Results):
         """Steps of the integrator."""
         self.parameters: _Array = found["parameters"]
         """The parameters at each row, an array (rows, parameters): see ``form``."""
-        self.form: Literal["spectral", "block", "layer"] = found["form"]
+        spectral = found.get("spectral")
+        self._layer: RegressionLayer | None = found.get("layer")
+        self.form: Literal["spectral", "block", "layer"] = (
+            "layer" if self._layer is not None else "block" if spectral is None else "spectral"
+        )
         """What the parameters are: an entry of A per distinct eigenvalue, then b; A column by column, then b; or the
         flat parameters of a :class:`~esscher.RegressionLayer`."""
         self.noise_floor = noise_floor
         """Half the variance of the query's noise: no risk is smaller."""
-        self._layer: RegressionLayer | None = found.get("layer")
-        self._eigenvectors: _Array | None = None
-        self._multiplicities: NDArray[np.int64] | None = None
-        if self.form == "spectral":
-            self._eigenvectors = found["spectral"].eigenvectors
-            self._multiplicities = found["spectral"].multiplicities
+        self._eigenvectors: _Array | None = getattr(spectral, "eigenvectors", None)
+        self._multiplicities: NDArray[np.int64] | None = getattr(spectral, "multiplicities", None)
         names = ("time", "risk", "gradient_norm", "balance", "distance_to_infinite", "distance_to_limit")
         columns = {name: found[name] for name in names if name in found}
         super().__init__(columns, title=title, notes=[self.ending])

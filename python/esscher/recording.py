@@ -119,8 +119,8 @@ class Recorder:
         where = f"layer {len(self._layers)}"
         if order not in ("causal", "whole"):
             raise ValueError(f'{where}: order must be "causal" or "whole", found {order!r}')
-        arrays = [_numbers(f"{where}: {name}", it, 3) for name, it in _named(queries=queries, keys=keys, values=values)]
-        q, k, v = arrays
+        given = {"queries": queries, "keys": keys, "values": values}
+        q, k, v = (_numbers(f"{where}: {name}", array, 3) for name, array in given.items())
         if q.shape[0] != k.shape[0]:
             raise ValueError(
                 f"{where}: {q.shape[0]} queries but {k.shape[0]} keys: attention to another sequence, or after a "
@@ -133,14 +133,14 @@ class Recorder:
             )
         if k.shape[1] == 0 or q.shape[1] % k.shape[1] != 0:
             raise ValueError(f"{where}: {q.shape[1]} query heads cannot share {k.shape[1]} key-value heads evenly")
-        if self._layers and (q.shape, k.shape) != (self._layers[0].queries.shape, self._layers[0].keys.shape):
-            first = self._layers[0]
-            raise ValueError(
-                f"{where}: queries {q.shape} and keys {k.shape}, but layer 0 has {first.queries.shape} and "
-                f"{first.keys.shape}: a dump is of one text and of equal layers"
-            )
-        if self._layers and order != self._layers[0].order:
-            raise ValueError(f"{where}: order is {order!r}, but that of layer 0 is {self._layers[0].order!r}")
+        for first in self._layers[:1]:
+            if (q.shape, k.shape) != (first.queries.shape, first.keys.shape):
+                raise ValueError(
+                    f"{where}: queries {q.shape} and keys {k.shape}, but layer 0 has {first.queries.shape} and "
+                    f"{first.keys.shape}: a dump is of one text and of equal layers"
+                )
+            if order != first.order:
+                raise ValueError(f"{where}: order is {order!r}, but that of layer 0 is {first.order!r}")
         scale = 1 / math.sqrt(q.shape[2]) if scale is None else float(scale)
         if not (math.isfinite(scale) and scale > 0):
             raise ValueError(f"{where}: scale must be a number above 0, found {scale}")
@@ -190,11 +190,8 @@ class Recorder:
         except (ImportError, AttributeError, KeyError) as error:
             raise ImportError("transformers has no registry of attention functions: install 4.48 or later") from error
         streams: dict[int, Any] = {}
-        names = {id(module): name for name, module in model.named_modules()}
-        parents = {name: module for name, module in model.named_modules()}
-
-        def parent_of(module: Any) -> Any:
-            return parents.get(names.get(id(module), "").rpartition(".")[0])
+        parts = dict(model.named_modules())
+        parents = {id(module): parts.get(name.rpartition(".")[0]) for name, module in parts.items()}
 
         def listening(
             module: Any, query: Any, key: Any, value: Any, attention_mask: Any, *rest: Any, **options: Any
@@ -205,7 +202,7 @@ class Recorder:
                     raise ValueError(f"{where}: `{option}` makes its weights another function of scores than softmax")
             causal = options.get("is_causal")
             causal = getattr(module, "is_causal", True) if causal is None else causal
-            parent = parent_of(module)
+            parent = parents.get(id(module), model)
             output = _projection(module, parent, query.shape[1] * query.shape[3])
             residual = streams.get(id(parent))
             matching = residual is not None and output is not None and residual.shape[-1] == output.shape[0]
@@ -229,8 +226,8 @@ class Recorder:
         masks = _masks()
         if masks is not None:
             masks.register(_REGISTERED, masks["sdpa"])
-        configurations = {
-            id(it): it for it in (getattr(part, "config", None) for part in model.modules()) if it is not None
+        configurations: dict[int, Any] = {
+            id(it): it for it in (getattr(part, "config", None) for part in model.modules())
         }
         before = [
             (it, it._attn_implementation) for it in configurations.values() if hasattr(it, "_attn_implementation")
@@ -312,10 +309,6 @@ class Recorder:
             f"{where}: its mask is neither causal nor whole (padding, or a sliding window): record one text without "
             "padding, shorter than the window"
         )
-
-
-def _named(**arrays: Any) -> Iterator[tuple[str, Any]]:
-    yield from arrays.items()
 
 
 def _numbers(name: str, given: Any, dimensions: int) -> _Array:
@@ -404,14 +397,15 @@ def _check_ending(path: Path) -> None:
 
 
 def _torch() -> Any:
-    try:
-        return importlib.import_module("torch")
-    except ImportError as error:
-        raise ImportError("PyTorch is not installed: pip install torch") from error
+    return _optional("torch", "PyTorch is not installed: pip install torch")
 
 
 def _safetensors() -> Any:
+    return _optional("safetensors.numpy", "safetensors is not installed: pip install safetensors, or write a .npz")
+
+
+def _optional(module: str, advice: str) -> Any:
     try:
-        return importlib.import_module("safetensors.numpy")
+        return importlib.import_module(module)
     except ImportError as error:
-        raise ImportError("safetensors is not installed: pip install safetensors, or write a .npz") from error
+        raise ImportError(advice) from error

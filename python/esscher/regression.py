@@ -7,7 +7,7 @@ through three functions of the score variance (:func:`response`), so that no pro
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -71,12 +71,12 @@ class TrainingHorizon(NamedTuple):
 
     length: int | None
     """The smallest such length; None if 10¹² tokens are not enough."""
-    excess_risk: float
+    excess_risk: Estimate
     """The risk above the noise floor there (at the longest length if there is none)."""
-    excess_before: float | None
+    excess_before: Estimate | None
     """The same with one token less, above the tolerance; None if one token is enough or none was found."""
-    ending: str
-    """How the search ended, in words."""
+    outcome: Literal["found", "beyond"]
+    """"beyond" if 10¹² tokens are not enough."""
 
 
 class _Trained:
@@ -125,7 +125,7 @@ class _Trained:
         >>> es.regression(np.eye(5), noise=0.1).horizon(0.3, scale=0.6).length
         132
         """
-        return TrainingHorizon(*ask("horizon", self.spectral._horizon, locals()))
+        return TrainingHorizon(**ask("horizon", self.spectral._horizon, locals()))
 
 
 class LinearRegression(_Trained, Task):
@@ -202,7 +202,8 @@ class LinearRegression(_Trained, Task):
         >>> task.risk(es.Block([[2.0]], 1.0), 1, attention="linear")              # ½ E(2x² − 1)²⟨w, x_q⟩²
         4.5 ± 5e-09 (exact)
         """
-        return Estimate(*self._native.risk(locals(), False)["risk"])
+        risk: Estimate = self._native.risk(locals(), False)["risk"]
+        return risk
 
     def risk_and_gradient(
         self,
@@ -224,7 +225,6 @@ class LinearRegression(_Trained, Task):
         (array([[0.]]), 0.0)
         """
         found = self._native.risk(locals(), True)
-        found["risk"] = Estimate(*found["risk"])
         return BlockGradient(**found) if "matrix" in found else HeadGradient(**found)
 
     def flow(
@@ -263,7 +263,10 @@ class LinearRegression(_Trained, Task):
         >>> task.flow(prompt_length=1000, end_time=1.0, rows=2)["risk"].round(4)
         array([1.2558, 0.3669, 0.1663])
         """
-        found = ask("flow", self._native.flow, locals())
+        if initial is None:
+            initial = 0.5 * self.linear_attention().scale_bounds[1]
+        start = Block.initial(np.eye(self.dimension), initial) if isinstance(initial, float | int) else initial
+        found = ask("flow", self._native.flow, locals(), initial=start)
         return Flow(found, title=title_of(attention, prompt_length, self.dimension), noise_floor=self.noise_floor)
 
     def linear_attention(self, prompt_length: float | None = None) -> LinearAttentionTraining:
@@ -306,7 +309,8 @@ class LinearRegression(_Trained, Task):
         >>> es.regression([[1.0]], noise=0.1).bayes_risk(1e12)
         0.0500000000001 ± 0 (sampled)
         """
-        return Estimate(*ask("posterior mean", self._native.bayes_risk, locals()))
+        found: Estimate = ask("posterior mean", self._native.bayes_risk, locals())
+        return found
 
 
 def regression(
@@ -355,8 +359,7 @@ class SpectralTask(_Trained, _native.SpectralTask):
         attention: Attention = "softmax",
     ) -> SpectralGradient:
         """The exact risk of A = Σ entryᵢ (projection on group i) and gain b, with its gradient."""
-        risk, *slopes = self._risk_and_gradient(locals())
-        return SpectralGradient(Estimate(*risk), *slopes)
+        return SpectralGradient(**self._risk_and_gradient(locals()))
 
     def flow(
         self,
@@ -396,7 +399,7 @@ class SpectralTask(_Trained, _native.SpectralTask):
 
     def _found(self, kind: type[_Kind], found: dict[str, Any], attention: str, length: float | None) -> _Kind:
         title = title_of(attention, length, self.dimension)
-        return kind({**found, "form": "spectral", "spectral": self}, title=title, noise_floor=self.noise_floor)
+        return kind({**found, "spectral": self}, title=title, noise_floor=self.noise_floor)
 
 
 class DrawnCovariates:
@@ -429,8 +432,7 @@ class DrawnCovariates:
 
     def risk_and_gradient(self, block: Block, prompt_length: float | None = None) -> BlockGradient:
         """The risk of a block and its gradient, averaged over the draws; ``error`` is not known and NaN."""
-        risk, *slopes = self._native.risk_and_gradient(locals())
-        return BlockGradient(Estimate(*risk), *slopes)
+        return BlockGradient(**self._native.risk_and_gradient(locals()))
 
     def flow(
         self,
@@ -446,7 +448,7 @@ class DrawnCovariates:
         progress: Progress = None,
     ) -> Flow:
         """Gradient flow of a block on the draws, at a length up to the longest, or at the infinite prompt (None)."""
-        found = {**ask("flow", self._native.flow, locals()), "form": "block"}
+        found = ask("flow", self._native.flow, locals())
         return Flow(found, title=title_of("drawn covariates, softmax", prompt_length), noise_floor=self.noise_floor)
 
 

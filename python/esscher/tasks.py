@@ -163,8 +163,7 @@ class Task:
         >>> abs(found.risk - 0.5) < 5 * found.risk.error
         True
         """
-        found = ask("simulation", self._native.simulate_risk, locals())
-        return SimulatedRisk(**{**found, "risk": Estimate(*found["risk"])})
+        return SimulatedRisk(**ask("simulation", self._native.simulate_risk, locals()))
 
     def descend(
         self,

@@ -158,8 +158,7 @@ class DynamicalSystem:
 
     def simulate(self, inputs: ArrayLike) -> NDArray[np.float64]:
         """The outputs y (length, d_out) on inputs u (length, d_in)."""
-        matrices = (self.transition, self.input, self.readout, self.feedthrough)
-        found: NDArray[np.float64] = _native.zoo_simulate(*matrices, inputs)
+        found: NDArray[np.float64] = _native.zoo_simulate({**vars(self), "inputs": inputs})
         return found
 
 
@@ -241,7 +240,7 @@ class Mechanism:
         definition, which starts from the empty state only and is slow. All of them agree.
         """
         call = _Call(self, ports, parameters, lengths, packed, initial)
-        outputs, states = self._native.evaluate(form, call.arguments)
+        outputs, states = self._native.evaluate(form, call)
         shaped = outputs.reshape(call.output_shape)
         return (shaped, call.states_out(states)) if return_state else shaped
 
@@ -269,8 +268,7 @@ class Mechanism:
         array([2., 1.])
         """
         call = _Call(self, ports, parameters, lengths, packed, initial)
-        _, made = self._native.forward(call.arguments)
-        return call.gradient(made, output_slopes, state_slopes)
+        return call.gradient(self._native.forward(call)[1], output_slopes, state_slopes)
 
     def stream(
         self,
@@ -302,8 +300,7 @@ class Mechanism:
         True
         """
         call = self._one_sequence("a dynamical system", parameters, ports)
-        found = self._native.dynamical_system(call.tokens, call.parameters, call.output_shape[0])
-        return DynamicalSystem(**found)
+        return DynamicalSystem(**self._native.dynamical_system(call))
 
     def weights(
         self, *, channel: int = 0, parameters: Mapping[str, ArrayLike] | None = None, **ports: ArrayLike
@@ -323,15 +320,14 @@ class Mechanism:
         """
         number = _whole("channel", channel, 0, self.output_width - 1)
         call = self._one_sequence("weights", parameters, ports)
-        found: NDArray[np.float64] = self._native.weights(call.tokens, call.parameters, call.output_shape[0], number)
+        found: NDArray[np.float64] = self._native.weights(call, number)
         return found
 
     def _one_sequence(
         self, what: str, parameters: Mapping[str, ArrayLike] | None, ports: Mapping[str, ArrayLike]
     ) -> _Call:
-        """The call for one sequence and head, in double precision."""
-        doubles = {name: np.asarray(_native.zoo_array(name, value), dtype=float) for name, value in ports.items()}
-        call = _Call(self, doubles, parameters, None, None, None)
+        """The call for one sequence and head."""
+        call = _Call(self, ports, parameters)
         if len(call.output_shape) != 2:
             raise ValueError(f"{what}: of one sequence and head, expected ports of shape (length, width)")
         return call
@@ -376,8 +372,11 @@ class Stream:
         """What reads."""
         self._heads = None if heads is None else _whole("heads", heads, 1, _LARGEST)
         self._precision = _precision(dtype)
-        self._parameters = _read_parameters(mechanism, parameters, self._heads, self._precision)
-        self._native = mechanism._native.stream(self._parameters, self._heads or 1, self._precision == np.float32)
+        given = _read_parameters(mechanism, parameters, self._heads)
+        self._native = mechanism._native.stream(given, self._heads or 1, self._precision == np.float32)
+        # Copies: an array that is changed later changes no stream.
+        copies = [np.array(numbers, dtype=self._precision) for numbers in given]
+        self._parameters = {each.name: copy for each, copy in zip(mechanism.parameters, copies, strict=True)}
 
     seen: int = of_native("seen", "How many tokens were absorbed.")
     bytes: int = of_native("bytes", "Bytes of the state, of all heads.")
@@ -389,8 +388,7 @@ class Stream:
 
     @state.setter
     def state(self, state: State) -> None:
-        seen, numbers = _read_state("state", state, self._precision)
-        self._native.set_state(seen, numbers)
+        self._native.set_state(*_read_state("state", state))
 
     def step(self, **ports: ArrayLike) -> _Array:
         """Absorbs a token and answers it: an output (width,) or (heads, width)."""
@@ -411,11 +409,12 @@ class Stream:
 
         Where a mechanism is not causal, the outputs of a piece have seen all pieces up to this one.
         """
-        shape, tokens = self._read(ports, _PIECE if self._heads is None else _PIECE_OF_HEADS)
-        if shape[0] == 0:
-            raise ValueError("the ports have no tokens: expected a length of at least 1")
-        outputs: _Array = self._native.extend(tokens, shape[0])
-        return outputs.reshape((*shape, self.mechanism.output_width))
+        self._read(ports, _SEQUENCES)
+        call = _Call(self.mechanism, ports, self._parameters, initial=self.state)
+        outputs, (state,) = self.mechanism._native.evaluate("chunked", call)
+        self._native.set_state(*state)
+        shaped: _Array = outputs.reshape(call.output_shape)
+        return shaped
 
     def copy(self) -> Stream:
         """Another stream in the same state."""
@@ -424,13 +423,14 @@ class Stream:
         return twin
 
     def _act(self, what: Literal["step", "absorb", "read"], ports: Mapping[str, ArrayLike]) -> _Array:
-        shape, tokens = self._read(ports, _TOKEN if self._heads is None else _TOKEN_OF_HEADS)
+        shape, tokens = self._read(ports, _TOKENS)
         found: _Array = self._native.act(what, tokens)
         return found if what == "absorb" else found.reshape((*shape, self.mechanism.output_width))
 
     def _read(self, ports: Mapping[str, ArrayLike], shapes: Mapping[int, str]) -> tuple[tuple[int, ...], list[_Array]]:
-        """The arrays of the ports in order, and their shape without the width."""
-        arrays = _read_ports(self.mechanism, ports, shapes)
+        """The arrays of the ports in order, with the axes that the heads ask for, and their shape without the width."""
+        axes = min(shapes) + (self._heads is not None)
+        arrays = _read_ports(self.mechanism, ports, {axes: shapes[axes]})
         found = arrays[0]
         if found.dtype != self._precision:
             raise TypeError(f"the ports are {found.dtype}, the stream is {self._precision}: convert one of them")
@@ -450,36 +450,29 @@ class Stream:
         return f"Stream({self.mechanism.name}{heads}, seen={self.seen})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        state = self.state
-        recipe = (self.mechanism, self._parameters, self._heads, str(self._precision), state.seen, state.numbers)
-        return (_resumed, recipe)
+        return (_resumed, (self.state, self.mechanism, self._parameters, self._heads, self._precision))
 
 
-def _resumed(
-    mechanism: Mechanism, parameters: list[_Array], heads: int | None, dtype: str, seen: int, numbers: _Array
-) -> Stream:
+def _resumed(state: State, *made_of: Any) -> Stream:
     """A stream from its recipe, for pickles."""
-    names = [parameter.name for parameter in mechanism.parameters]
-    stream = Stream(mechanism, dict(zip(names, parameters, strict=True)), heads, dtype)
-    stream.state = State(seen, numbers)
+    stream = Stream(*made_of)
+    stream.state = state
     return stream
 
 
 class _Call:
-    """The arguments of a call, read and checked: what the native module takes, and how its answers are shaped."""
+    """The arguments of a call, as the native module reads them from here, and how its answers are shaped."""
 
     def __init__(
         self,
         mechanism: Mechanism,
         ports: Mapping[str, ArrayLike],
         parameters: Mapping[str, ArrayLike] | None,
-        lengths: ArrayLike | None,
-        packed: ArrayLike | None,
-        initial: State | Sequence[State] | None,
+        lengths: ArrayLike | None = None,
+        packed: ArrayLike | None = None,
+        initial: State | Sequence[State] | None = None,
     ) -> None:
-        self.mechanism = mechanism
         self.tokens = _read_ports(mechanism, ports, _SEQUENCES)
-        self.precision = self.tokens[0].dtype
         found = self.tokens[0].shape
         shape = found[:-1]
         if 0 in shape:
@@ -487,7 +480,10 @@ class _Call:
         batched = len(shape) == 3
         rows = shape[1] if batched else shape[0]
         heads = None if len(shape) == 1 else shape[-1]
-        self.parameters = _read_parameters(mechanism, parameters, heads, self.precision)
+        self.parameters = _read_parameters(mechanism, parameters, heads)
+        self.names = [*(port.name for port in mechanism.ports), *(each.name for each in mechanism.parameters)]
+        self.heads = heads or 1
+        self.block = rows if batched else None
         self.output_shape = (*shape, mechanism.output_width)
         if lengths is not None and not batched:
             raise ValueError("lengths are of a padded batch: expected ports of shape (batch, length, heads, width)")
@@ -502,21 +498,16 @@ class _Call:
             self.lengths = [rows] if packed is None else _read_lengths("packed", packed, rows)
             if sum(self.lengths) != rows:
                 raise ValueError(f"packed: expected lengths whose sum is {rows}, found {sum(self.lengths)}")
-        self.arguments = (
-            self.tokens,
-            self.parameters,
-            heads or 1,
-            self.lengths,
-            rows if batched else None,
-            None if initial is None else self.states_in("initial", initial),
-        )
+        self.initial = self.states_in("initial", initial)
 
-    def states_in(self, what: str, states: State | Sequence[State]) -> list[tuple[int, _Array]]:
+    def states_in(self, what: str, states: State | Sequence[State] | None) -> list[tuple[int, ArrayLike]] | None:
         """A state per sequence, as the native module takes them."""
+        if states is None:
+            return None
         given = [states] if isinstance(states, State) else _listed(what, states)
         if len(given) != len(self.lengths):
             raise ValueError(f"{what}: expected {len(self.lengths)}, one state per sequence, found {len(given)}")
-        return [_read_state(what, state, self.precision) for state in given]
+        return [_read_state(what, state) for state in given]
 
     def states_out(self, states: list[tuple[int, _Array]]) -> State | tuple[State, ...]:
         """One state, or one per sequence."""
@@ -527,25 +518,19 @@ class _Call:
         self, made: Any, output_slopes: ArrayLike, state_slopes: State | Sequence[State] | None = None
     ) -> dict[str, _Array]:
         """Derivatives in ports and parameters, by name."""
-        slopes = _in_precision("output_slopes", output_slopes, self.precision)
+        slopes = _native.zoo_array("output_slopes", output_slopes)
         if slopes.shape != self.output_shape:
             raise ValueError(f"output_slopes: expected shape {self.output_shape}, found {slopes.shape}")
         if not np.isfinite(slopes).all():
             raise ValueError("output_slopes: expected finite numbers")
-        given = None if state_slopes is None else [n for _, n in self.states_in("state_slopes", state_slopes)]
-        in_ports, in_parameters, _ = made.backward(slopes, given)
-        names = [port.name for port in self.mechanism.ports]
-        names += [parameter.name for parameter in self.mechanism.parameters]
-        parts = zip(names, [*in_ports, *in_parameters], [*self.tokens, *self.parameters], strict=True)
-        return {name: part.reshape(like.shape) for name, part, like in parts}
+        found = made.backward(self, slopes, self.states_in("state_slopes", state_slopes))
+        parts = zip(self.names, found, [*self.tokens, *self.parameters], strict=True)
+        return {name: part.reshape(np.shape(like)) for name, part, like in parts}
 
 
 # Shapes of ports, by the number of axes.
 _SEQUENCES = {2: "(length, width)", 3: "(length, heads, width)", 4: "(batch, length, heads, width)"}
-_TOKEN = {1: "(width,)"}
-_TOKEN_OF_HEADS = {2: "(heads, width)"}
-_PIECE = {2: "(length, width)"}
-_PIECE_OF_HEADS = {3: "(length, heads, width)"}
+_TOKENS = {1: "(width,)", 2: "(heads, width)"}
 
 
 def _read_ports(mechanism: Mechanism, ports: Mapping[str, ArrayLike], shapes: Mapping[int, str]) -> list[_Array]:
@@ -568,26 +553,17 @@ def _read_ports(mechanism: Mechanism, ports: Mapping[str, ArrayLike], shapes: Ma
 
 
 def _read_parameters(
-    mechanism: Mechanism, parameters: Mapping[str, ArrayLike] | None, heads: int | None, precision: np.dtype[Any]
-) -> list[_Array]:
-    """The arrays of all parameters in order, in this precision."""
+    mechanism: Mechanism, parameters: Mapping[str, ArrayLike] | None, heads: int | None
+) -> list[ArrayLike]:
+    """The parameters in order; the native module reads them."""
     if parameters is None:
-        parameters = mechanism.initial_parameters(heads=heads, dtype=precision)
+        parameters = mechanism.initial_parameters(heads=heads)
     elif not isinstance(parameters, Mapping):
         found = type(parameters).__name__
         raise TypeError(f"parameters: expected a dictionary by name, found an object of type {found}")
-    _check_names("parameter", [each.name for each in mechanism.parameters], parameters, mechanism.name)
-    arrays = []
-    for parameter in mechanism.parameters:
-        array = _in_precision(parameter.name, parameters[parameter.name], precision)
-        # One head may come with or without its axis.
-        expected: list[tuple[int, ...]] = [(parameter.size,)] if parameter.shared or (heads or 1) == 1 else []
-        if not parameter.shared:
-            expected.append((heads or 1, parameter.size))
-        if array.shape not in expected:
-            raise ValueError(f"{parameter.name}: expected shape {expected[-1]}, found {array.shape}")
-        arrays.append(array)
-    return arrays
+    names = [each.name for each in mechanism.parameters]
+    _check_names("parameter", names, parameters, mechanism.name)
+    return [parameters[name] for name in names]
 
 
 def _check_names(what: str, known: list[str], given: Mapping[str, Any], mechanism: str) -> None:
@@ -598,15 +574,10 @@ def _check_names(what: str, known: list[str], given: Mapping[str, Any], mechanis
         raise TypeError(f"missing {what} {', '.join(missing)}: {there_are}")
 
 
-def _in_precision(what: str, value: ArrayLike, precision: np.dtype[Any]) -> _Array:
-    array: _Array = _native.zoo_array(what, value)
-    return array if array.dtype == precision else array.astype(precision)
-
-
-def _read_state(what: str, state: State, precision: np.dtype[Any]) -> tuple[int, _Array]:
+def _read_state(what: str, state: State) -> tuple[int, ArrayLike]:
     if not isinstance(state, State):
         raise TypeError(f"{what}: expected a State, found an object of type {type(state).__name__}")
-    return _whole("seen", state.seen, 0, _LARGEST), _in_precision(what, state.numbers, precision)
+    return _whole("seen", state.seen, 0, _LARGEST), state.numbers
 
 
 def _read_lengths(what: str, lengths: ArrayLike, most: int) -> list[int]:

@@ -6,7 +6,7 @@ float32 or float64, and are read without copies where they are contiguous. There
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from esscher.zoo import Mechanism, Port, _Call
@@ -33,16 +33,21 @@ def apply(
     the ports; unless given, they are the initial ones.
     """
     given = dict(parameters) if isinstance(parameters, Mapping) else parameters
-    named = [(("port", name), tensor) for name, tensor in ports.items()]
-    named += [(("parameter", name), tensor) for name, tensor in (given or {}).items()]
-    for (_, name), tensor in named:
+    named = [*ports.items(), *(given or {}).items()]
+    for name, tensor in named:
         _check(str(name), tensor)
-    precisions = {tensor.dtype for _, tensor in named}
-    if len(precisions) > 1:
-        found = ", ".join(f"{name} is {tensor.dtype}" for (_, name), tensor in named)
+    if len({tensor.dtype for _, tensor in named}) > 1:
+        found = ", ".join(f"{name} is {tensor.dtype}" for name, tensor in named)
         raise TypeError(f"ports and parameters must have one precision: {found}")
-    request = _Request(mechanism, [place for place, _ in named], given is not None, lengths, packed)
-    outputs: torch.Tensor = _Forward.apply(request, *(tensor for _, tensor in named))
+
+    def call(*tensors: torch.Tensor) -> _Call:
+        # Arrays share the memory of their tensors.
+        arrays = [tensor.detach().resolve_neg().numpy() for tensor in tensors]
+        of_ports, of_rest = arrays[: len(ports)], arrays[len(ports) :]
+        rest = None if given is None else dict(zip(given, of_rest, strict=True))
+        return _Call(mechanism, dict(zip(ports, of_ports, strict=True)), rest, lengths, packed)
+
+    outputs: torch.Tensor = _Forward.apply(mechanism, call, [name for name, _ in named], *(it for _, it in named))
     return outputs
 
 
@@ -57,52 +62,34 @@ def _check(name: str, tensor: object) -> None:
         raise TypeError(f"{name}: expected torch.float32 or torch.float64, found {tensor.dtype}")
 
 
-class _Request:
-    """All of a call but its tensors, and the pass that it leaves behind."""
-
-    def __init__(
-        self, mechanism: Mechanism, places: list[tuple[str, str]], has_parameters: bool, lengths: Any, packed: Any
-    ) -> None:
-        self.mechanism, self.places, self.has_parameters = mechanism, places, has_parameters
-        self.lengths, self.packed = lengths, packed
-
-    def call(self, tensors: tuple[torch.Tensor, ...]) -> _Call:
-        """The call with these tensors as arrays that share their memory."""
-        arrays = [tensor.detach().resolve_neg().numpy() for tensor in tensors]
-        ports = {name: array for (kind, name), array in zip(self.places, arrays, strict=True) if kind == "port"}
-        rest = {name: array for (kind, name), array in zip(self.places, arrays, strict=True) if kind == "parameter"}
-        given = rest if self.has_parameters else None
-        return _Call(self.mechanism, ports, given, self.lengths, self.packed, None)
-
-
 class _Forward(torch.autograd.Function):
     """The chunked form; its backward pass is a function of its own, so that it can refuse to be differentiated."""
 
     @staticmethod
-    def forward(ctx: Any, request: _Request, *tensors: torch.Tensor) -> torch.Tensor:
+    def forward(
+        ctx: Any, mechanism: Mechanism, make: Callable[..., _Call], names: list[str], *tensors: torch.Tensor
+    ) -> torch.Tensor:
         """Outputs; keeps the pass."""
-        call = request.call(tensors)
-        (outputs, _), ctx.made = request.mechanism._native.forward(call.arguments)
-        ctx.request, ctx.pending = request, call
+        ctx.names, ctx.call = names, make(*tensors)
+        (outputs, _), ctx.made = mechanism._native.forward(ctx.call)
         # Nothing of these is read again by us: saving lets PyTorch notice tensors that were changed in between.
         ctx.save_for_backward(*tensors)
-        return torch.from_numpy(outputs.reshape(call.output_shape))
+        return torch.from_numpy(outputs.reshape(ctx.call.output_shape))
 
     @staticmethod
     def backward(ctx: Any, *slopes: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         """Derivatives in all tensors."""
-        tensors = ctx.saved_tensors
-        gradients = _Backward.apply(ctx.made, ctx.pending, ctx.request.places, slopes[0], *tensors)
-        return (None, *gradients)
+        gradients = _Backward.apply(ctx.made, ctx.call, ctx.names, slopes[0], *ctx.saved_tensors)
+        return (None, None, None, *gradients)
 
 
 class _Backward(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, made: Any, call: _Call, places: list[tuple[str, str]], slopes: torch.Tensor, *_: torch.Tensor
+        ctx: Any, made: Any, call: _Call, names: list[str], slopes: torch.Tensor, *_: torch.Tensor
     ) -> tuple[torch.Tensor, ...]:
         found = call.gradient(made, slopes.detach().numpy())
-        return tuple(torch.from_numpy(found[name]) for _, name in places)
+        return tuple(torch.from_numpy(found[name]) for name in names)
 
     @staticmethod
     def backward(ctx: Any, *_: torch.Tensor) -> tuple[None, ...]:

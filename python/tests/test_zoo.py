@@ -423,7 +423,7 @@ NONSENSE = [
     (
         lambda: GATED(**HEADS, initial=STATE),
         ValueError,
-        r"initial: expected shape \(2, 12\) after 5 tokens, found \(1, 12",
+        r"initial: expected shape \(2, 12\) after 5 tokens, found shape \(1, 12",
     ),
     (lambda: GATED(**GOOD, initial=zoo.State(5, np.ones((1, 3)))), ValueError, r"initial: expected shape \(1, 12\)"),
     (lambda: GATED(**GOOD, initial=zoo.State(5, np.full((1, 12), np.nan))), ValueError, "initial: entry 0 is NaN"),
@@ -434,7 +434,7 @@ NONSENSE = [
     (
         lambda: GATED.gradient(np.ones((5, 3)), state_slopes=zoo.State(5, np.ones((1, 2))), **GOOD),
         ValueError,
-        r"state_slopes: expected shape \(1, 12\), found \(1, 2\)",
+        r"state_slopes: expected shape \(1, 12\) after 5 tokens, found shape \(1, 2\)",
     ),
     (lambda: GATED.initial_parameters(-1), ValueError, "seed is -1"),
     (lambda: GATED.initial_parameters(heads=0), ValueError, "heads is 0"),
@@ -445,7 +445,7 @@ NONSENSE = [
     (lambda: zoo.Mechanism("gla", key_width=4096, value_width=4096).stream(heads=10**6), MemoryError, "states of"),
     (lambda: GATED.stream().step(**GOOD), ValueError, r"query: expected shape \(width,\), found \(5, 4\)"),
     (lambda: GATED.stream().extend(**token(GOOD, 0)), ValueError, r"query: expected shape \(length, width\)"),
-    (lambda: GATED.stream().extend(**token(GOOD, slice(0, 0))), ValueError, "no tokens"),
+    (lambda: GATED.stream().extend(**token(GOOD, slice(0, 0))), ValueError, "at least one token"),
     (lambda: GATED.stream(heads=3).step(**token(HEADS, 0)), ValueError, "heads: the stream has 3, the ports have 2"),
     (
         lambda: GATED.stream(dtype="float32").step(**token(GOOD, 0)),

@@ -225,6 +225,42 @@ fn check_initial<T>(strands: &[(Range<usize>, usize)], initial: Option<&[State<T
     }
 }
 
+/// What is done with a token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Act {
+    /// It is taken into the state.
+    Absorb,
+    /// It is answered from the state, which does not change.
+    Read,
+    /// It is taken into the state and then answered.
+    Step,
+}
+
+/// Does something with one token of every head, in arrays that have been [checked](check): the outputs, heads side by side.
+pub fn act<T: Real>(
+    mechanism: &(impl In<T> + ?Sized),
+    act: Act,
+    tokens: &[&[T]],
+    parameters: &[&[T]],
+    states: &mut [State<T>],
+) -> Vec<T> {
+    let (signature, token) = (mechanism.signature(), 0..1);
+    let layout = Layout { rows: 1, heads: states.len(), sequences: vec![token.clone()] };
+    let width = if act == Act::Absorb { 0 } else { signature.output };
+    let mut outputs = vec![T::zero(); states.len() * width];
+    for (head, state) in states.iter_mut().enumerate() {
+        with_strand(&signature, &layout, tokens, parameters, &token, head, |given| {
+            if act != Act::Read {
+                mechanism.absorb(given, state);
+            }
+            if act != Act::Absorb {
+                mechanism.read(given, state.view(), &mut outputs[head * width..(head + 1) * width]);
+            }
+        });
+    }
+    outputs
+}
+
 /// Runs the chunked form over a batch whose arrays have been [checked](check); `initial` are the states to start from.
 ///
 /// # Errors

@@ -4,12 +4,14 @@ use super::LinearRegression;
 use super::tasks::design::root;
 use super::tasks::{PromptDraw, Task, check_prompt};
 use crate::error::{Error, Result};
+use crate::monitor::{Monitor, Unwatched};
 use crate::numerics::statistics::Summary;
 use crate::numerics::{InstructionSet, Stream, check, linalg};
 use crate::prompt::PromptLength;
 use faer::linalg::solvers::Solve;
 use faer::{Mat, Side};
 use rayon::prelude::*;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A predictor that reads one prompt.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -168,11 +170,26 @@ pub fn baseline_risks(
     prompts: u32,
     seed: u64,
 ) -> Result<Vec<Summary>> {
+    baseline_risks_watched(task, length, baselines, prompts, seed, &Unwatched)
+}
+
+/// [`baseline_risks`] under a monitor: one that is stopped has counted fewer prompts.
+///
+/// # Errors
+/// As there.
+pub fn baseline_risks_watched(
+    task: &dyn Task,
+    length: usize,
+    baselines: &[Baseline],
+    prompts: u32,
+    seed: u64,
+    monitor: &dyn Monitor,
+) -> Result<Vec<Summary>> {
     check_prompt(task.dimension(), length)?;
     check::not_empty("the list of baselines", baselines.len())?;
     check::at_least_one("the number of prompts", prompts as usize)?;
     baselines.iter().try_for_each(|baseline| baseline.check())?;
-    fold_trials(prompts, baselines.len(), |trial, summaries| {
+    fold_trials(prompts, baselines.len(), monitor, |trial, summaries| {
         let mut prompt = PromptDraw::new();
         let mut stream = Stream::new(seed ^ BASELINE_STREAM, trial, 0);
         task.draw(length, &mut stream, &mut prompt)?;
@@ -201,9 +218,23 @@ pub fn bayes_at_length(
     trials: u32,
     seed: u64,
 ) -> Result<Summary> {
+    bayes_at_length_watched(task, length, trials, seed, &Unwatched)
+}
+
+/// [`bayes_at_length`] under a monitor: one that is stopped has counted fewer trials.
+///
+/// # Errors
+/// As there.
+pub fn bayes_at_length_watched(
+    task: &LinearRegression,
+    length: PromptLength,
+    trials: u32,
+    seed: u64,
+    monitor: &dyn Monitor,
+) -> Result<Summary> {
     check::at_least_one("the number of trials", trials as usize)?;
     let factor = root("the covariance", task.covariance())?;
-    let summaries = fold_trials(trials, 1, |trial, summaries| {
+    let summaries = fold_trials(trials, 1, monitor, |trial, summaries| {
         let mut stream = Stream::new(seed, trial, 0).with_instruction_set(InstructionSet::PORTABLE);
         let spread = posterior_spread(task, &factor, length, &mut stream)?;
         let risk = 0.5 * spread + task.noise_floor();
@@ -303,14 +334,16 @@ fn chi_square(degrees: f64, stream: &mut Stream) -> f64 {
     }
 }
 
-/// Runs trials in units on all threads and folds them in order.
+/// Runs trials in units on all threads, until the monitor stops them, and folds them in order.
 fn fold_trials(
     trials: u32,
     size: usize,
+    monitor: &dyn Monitor,
     trial: impl Fn(u32, &mut [Summary]) -> Result<()> + Sync,
 ) -> Result<Vec<Summary>> {
     let mut total = vec![Summary::new(); size];
     let units = trials.div_ceil(TRIALS_PER_UNIT);
+    let done = AtomicUsize::new(0);
     // Some units at a time: their number may be in the millions.
     for first in (0..units).step_by(UNITS_AT_ONCE) {
         let last = first.saturating_add(UNITS_AT_ONCE as u32).min(units);
@@ -320,7 +353,10 @@ fn fold_trials(
                 let first = unit * TRIALS_PER_UNIT;
                 let last = first.saturating_add(TRIALS_PER_UNIT).min(trials);
                 let mut summaries = vec![Summary::new(); size];
-                (first..last).try_for_each(|index| trial(index, &mut summaries))?;
+                let mut wanted = (first..last).take_while(|_| !monitor.should_stop());
+                wanted.try_for_each(|index| trial(index, &mut summaries))?;
+                let unit = (last - first) as usize;
+                monitor.progress(done.fetch_add(unit, Ordering::Relaxed) + unit, trials as usize);
                 Ok(summaries)
             })
             .collect::<Result<_>>()?;

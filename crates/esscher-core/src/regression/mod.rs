@@ -39,7 +39,9 @@ mod training;
 mod valley;
 
 pub use average::{HeadGradient, PointAverage, RiskAverage};
-pub use baselines::{Baseline, baseline_risks, bayes_at_length};
+pub use baselines::{
+    Baseline, baseline_risks, baseline_risks_watched, bayes_at_length, bayes_at_length_watched,
+};
 pub use block::{Block, BlockGradient};
 pub use closed_form::{infinite_risk, linear_risk};
 pub use covariates::{DrawnCovariates, DrawnLandscape};

@@ -61,14 +61,8 @@ impl PyStreamingCache {
         light: Option<&Any<'py>>,
         most_light: Option<&Any<'py>>,
     ) -> PyResult<Self> {
-        let asked = dictionary!(py, candidate: candidate, dimension: dimension, scale: scale, window: 64, first: 4,
-                                light: 0.4, most_light: 16);
-        for (name, given) in
-            [("window", window), ("first", first), ("light", light), ("most_light", most_light)]
-        {
-            given.map(|given| asked.set_item(name, given)).transpose()?;
-        }
-        let asked = Asked::from(asked);
+        let asked = Asked::from(dictionary!(py, candidate: candidate, dimension: dimension, scale: scale,
+            window: window, first: first, light: light, most_light: most_light));
         let candidate = asked.text("candidate")?;
         let dimension = self::dimension("dimension", asked.count("dimension", 0)? as usize)?;
         let frame = frame(&asked)?;

@@ -5,17 +5,21 @@ use crate::runs::{Watching, origin, settings};
 use esscher_lab::{RunFolder, Share};
 use esscher_questions::conduct::{self, AssignmentFound, AuditRequest, Criterion};
 use esscher_questions::{Planned, Sources};
+use pyo3::types::PyString;
+use std::path::PathBuf;
 
 export!(fn audit_models, audit_model);
 
-/// Name, summary, and what else is known.
-type Listed = (&'static str, &'static str, Vec<(&'static str, String)>);
-
-/// The checkpoints that have a name.
+/// The checkpoints that have a name: name, summary, and what else is known of each.
 #[pyfunction]
-fn audit_models() -> PyResult<Vec<Listed>> {
+fn audit_models(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
     let entries = esscher_claims::entries(Some("models")).or_raise()?;
-    Ok(entries.into_iter().map(|entry| (entry.name, entry.summary, entry.details)).collect())
+    let row = |entry: &esscher_claims::Entry| {
+        let row = dictionary!(py; entry => name, summary);
+        entry.details.iter().try_for_each(|(name, value)| row.set_item(name, value))?;
+        Ok(row)
+    };
+    entries.iter().map(row).collect()
 }
 
 /// Audits a checkpoint, or dumps of one model; what was found, and the files that hold the rest.
@@ -23,7 +27,6 @@ fn audit_models() -> PyResult<Vec<Listed>> {
 /// `told` is called with a sentence before what takes long beside the runs: a download.
 #[pyfunction]
 fn audit_model<'py>(py: Python<'py>, asked: Asked<'py>) -> PyResult<Bound<'py, PyDict>> {
-    let whole = |what, value: &Any<'py>| numbers::whole(what, value, 0..=i64::MAX as u64);
     let tolerance = asked.real("tolerance")?;
     if tolerance.is_nan() {
         return Err(PyValueError::new_err("tolerance is NaN: expected a relative error, such as 0.05"));
@@ -31,13 +34,15 @@ fn audit_model<'py>(py: Python<'py>, asked: Asked<'py>) -> PyResult<Bound<'py, P
     let heads_only = asked.flag("heads_only")?;
     let seed = asked.maybe("seed", |asked, _| asked.seed())?;
     let request = AuditRequest {
-        models: asked.get("model")?.extract()?,
-        text: asked.maybe("text", Asked::text)?,
-        test: asked.maybe("test", Asked::text)?,
-        lengths: numbers::list("lengths", &asked.get("lengths")?, |length| whole("lengths", length))?,
+        models: some("model", asked.get("model")?, path)?,
+        text: asked.given("text")?.map(|text| path("text", &text)).transpose()?,
+        test: asked.given("test")?.map(|test| path("test", &test)).transpose()?,
+        lengths: asked.given("lengths")?.map_or(Ok(Vec::new()), |given| some("lengths", given, whole))?,
         tolerance,
         criterion: asked.choice("criterion", &Criterion::ALL.map(|one| (one.name(), one)))?,
-        candidates: asked.get("candidates")?.extract()?,
+        candidates: asked
+            .given("candidates")?
+            .map_or(Ok(Vec::new()), |given| some("candidates", given, text))?,
         texts: asked.given("texts")?.map(|texts| whole("texts", &texts)).transpose()?,
         heads_only,
         out: asked.get("out")?.extract()?,
@@ -66,6 +71,44 @@ fn audit_model<'py>(py: Python<'py>, asked: Asked<'py>) -> PyResult<Bound<'py, P
     Ok(dictionary!(py, folder: audit.folder, assignments: rows, running: found.running.name();
         found => model, sizes, length, texts, tolerance, measured, advice, report, verdicts,
                  full_attention_heads))
+}
+
+/// One thing, or a list of them that is not empty.
+fn some<'py, T>(
+    what: &'static str,
+    given: Any<'py>,
+    read: fn(&'static str, &Any<'py>) -> PyResult<T>,
+) -> PyResult<Vec<T>> {
+    if given.is_instance_of::<PyString>() || given.len().is_err() {
+        return Ok(vec![read(what, &given)?]);
+    }
+    let several = numbers::list(what, &given, |one| read(what, one))?;
+    if several.is_empty() {
+        return Err(PyValueError::new_err(format!(
+            "{what} is empty: expected one at least, or leave it out"
+        )));
+    }
+    Ok(several)
+}
+
+fn whole(what: &'static str, value: &Any<'_>) -> PyResult<u64> {
+    numbers::whole(what, value, 0..=i64::MAX as u64)
+}
+
+fn text(what: &'static str, value: &Any<'_>) -> PyResult<String> {
+    value.extract().map_err(|_| numbers::wrong_type(what, "a text", value))
+}
+
+/// A name or a path.
+fn path(what: &'static str, value: &Any<'_>) -> PyResult<String> {
+    let read = value.extract::<PathBuf>().ok().and_then(|path| path.into_os_string().into_string().ok());
+    match read {
+        Some(path) if path.is_empty() => {
+            Err(PyValueError::new_err(format!("{what} is empty: expected a name or a path")))
+        }
+        Some(path) => Ok(path),
+        None => Err(numbers::wrong_type(what, "a name or a path", value)),
+    }
 }
 
 /// Says what takes long. That it could not be said stops nothing.

@@ -7,16 +7,20 @@ use esscher_audit::head::{Head, LARGEST_DIMENSION, Order};
 use esscher_audit::readers::{Readers, Tilts};
 use esscher_audit::replacement::Atoms;
 
-/// What is kept exactly: the first tokens, light ones, and the window.
+/// What is kept exactly: the first tokens, light ones, and the window; as usual where nothing is said.
 pub(super) fn frame(asked: &Asked<'_>) -> PyResult<Frame> {
-    let tokens = |what| asked.count(what, 0).map(|count| count as usize);
-    let light = asked.real("light")?;
+    let Frame { atoms, window } = Frame::default();
+    let tokens = |what, usual| {
+        let given = asked.maybe(what, |asked, what| asked.count(what, 0))?;
+        PyResult::Ok(given.map_or(usual, |count| count as usize))
+    };
+    let light = asked.maybe("light", Asked::real)?.unwrap_or(f64::from(atoms.light));
     if !(light >= 0.0 && light.is_finite()) {
         let message = format!("light is {light}: expected a share of the median norm of values, from 0 on");
         return Err(PyValueError::new_err(message));
     }
-    let (first, most_light) = (tokens("first")?, tokens("most_light")?);
-    Ok(Frame { atoms: Atoms { first, light: light as f32, most_light }, window: tokens("window")? })
+    let (first, most_light) = (tokens("first", atoms.first)?, tokens("most_light", atoms.most_light)?);
+    Ok(Frame { atoms: Atoms { first, light: light as f32, most_light }, window: tokens("window", window)? })
 }
 
 /// What Python's `Readers` say of those who read keys of this dimension.

@@ -1,8 +1,9 @@
 //! How a layer answers at a prompt length: the words for attention, shared tables, and risks with their class.
 
 use crate::prelude::*;
-use esscher_core::Estimate;
-use esscher_core::regression::{ContextLength, Response};
+use esscher_core::numerics::statistics::Summary;
+use esscher_core::regression::{ContextLength, Response, ResponseAt};
+use esscher_core::{Accuracy, Error, Estimate, Result};
 use std::sync::{Mutex, PoisonError};
 
 export!(fn response);
@@ -22,10 +23,19 @@ pub(super) const ATTENDING: [(&str, Attending); 3] = [
     ("opposite-heads", Attending::OppositeHeads),
 ];
 
-/// `attention` and `prompt_length` of a call, with the response of this attention at this length.
-pub(super) fn response_asked(asked: &Asked<'_>) -> PyResult<(Attending, Response)> {
+/// What `attention` and `prompt_length` of a call say.
+pub(super) struct Answering {
+    pub(super) attention: Attending,
+    pub(super) response: Response,
+    /// Whether a flow has no drift: infinite prompts and linear attention.
+    pub(super) still: bool,
+}
+
+pub(super) fn response_asked(asked: &Asked<'_>) -> PyResult<Answering> {
     let attention = asked.choice("attention", &ATTENDING)?;
-    Ok((attention, response_of(attention, asked.context_length()?)))
+    let response = response_of(attention, asked.context_length()?);
+    let still = attention == Attending::Linear || response.is_infinite();
+    Ok(Answering { attention, response, still })
 }
 
 /// Responses whose tables are kept between calls.
@@ -57,51 +67,65 @@ pub(super) fn response_of(attention: Attending, length: ContextLength) -> Respon
     response
 }
 
-/// A number, its class and its error, as Python's `Estimate` takes them.
-pub(super) type Estimated = (f64, &'static str, f64);
+/// A number with its class and error; in Python an `esscher.Estimate`.
+pub(super) struct Estimated(pub(super) Estimate);
 
-pub(super) fn estimated(estimate: Estimate) -> Estimated {
-    (estimate.value, estimate.accuracy.name(), estimate.error)
+impl Estimated {
+    /// The risk of a block, with the relative error that the library states.
+    pub(super) fn exactly(risk: f64) -> Self {
+        Estimated(Estimate::exact_to(risk, 1e-9))
+    }
+
+    /// An average over draws, whose error may not be known: squares can overflow.
+    pub(super) fn sampled(value: f64, error: Option<f64>) -> Self {
+        Estimated(Estimate { value, error: error.unwrap_or(f64::NAN), accuracy: Accuracy::Sampled })
+    }
+
+    /// The mean of a summary.
+    pub(super) fn mean(what: &'static str, found: &Summary) -> PyResult<Self> {
+        let mean = found.mean().ok_or(Error::Overflow { what }).or_raise()?;
+        Ok(Estimated::sampled(mean, found.standard_error()))
+    }
 }
 
-/// The risk of a block, with the relative error that the library states.
-pub(super) fn exactly(value: f64) -> Estimated {
-    estimated(Estimate::exact_to(value, 1e-9))
+impl<'py> IntoPyObject<'py> for Estimated {
+    type Target = PyAny;
+    type Output = Any<'py>;
+    type Error = PyErr;
+
+    fn into_pyobject(self, py: Python<'py>) -> PyResult<Any<'py>> {
+        let Estimate { value, error, accuracy } = self.0;
+        py.import("esscher.estimate")?.call_method1("Estimate", (value, accuracy.name(), error))
+    }
 }
 
 /// How attention answers Gaussian tokens of these score variances, a dictionary of columns.
 #[pyfunction]
 fn response<'py>(py: Python<'py>, asked: Asked<'py>) -> PyResult<Bound<'py, PyDict>> {
     let variances = asked.reals("score_variance")?;
-    let (_, response) = response_asked(&asked)?;
+    let response = response_asked(&asked)?.response;
     let entries = variances.entries();
-    let mut rows = Vec::new();
     drop(room_for("the answer", &[9, entries.len()])?);
-    threads::detached(py, || {
-        entries.iter().try_for_each(|&sigma| {
-            let at = response.at(sigma)?;
-            let numbers = [at.first_deficit, at.second_deficit, at.spread, at.first_slope, at.second_slope];
-            if !(at.spread_slope.is_finite() && numbers.iter().all(|number| number.is_finite())) {
-                return Err(esscher_core::Error::Overflow { what: "the response to a score" });
-            }
-            rows.push(at);
-            Ok(())
-        })
-    })
-    .or_raise()?;
-    macro_rules! column {
-        ($row:ident => $number:expr) => {
-            rows.iter().map(|$row| $number).collect::<Array>()
-        };
+    let at_all = || entries.iter().map(|&sigma| response.at(sigma)).collect::<Result<Vec<_>>>();
+    let rows = threads::detached(py, at_all).or_raise()?;
+    let columns = dictionary!(py, score_variance: Array::from(entries));
+    type Number = fn(&ResponseAt) -> f64;
+    let numbers: [(&str, Number); 8] = [
+        ("first", |at| 1.0 - at.first_deficit),
+        ("second", |at| 1.0 - at.second_deficit),
+        ("spread", |at| at.spread),
+        ("first_deficit", |at| at.first_deficit),
+        ("second_deficit", |at| at.second_deficit),
+        ("first_slope", |at| at.first_slope),
+        ("second_slope", |at| at.second_slope),
+        ("spread_slope", |at| at.spread_slope),
+    ];
+    for (name, read) in numbers {
+        let column: Vec<f64> = rows.iter().map(read).collect();
+        if column.iter().any(|number| !number.is_finite()) {
+            return Err(Error::Overflow { what: "the response to a score" }).or_raise();
+        }
+        columns.set_item(name, Array::from(column))?;
     }
-    Ok(dictionary!(py,
-        score_variance: Array::from(entries),
-        first: column!(at => 1.0 - at.first_deficit),
-        second: column!(at => 1.0 - at.second_deficit),
-        spread: column!(at => at.spread),
-        first_deficit: column!(at => at.first_deficit),
-        second_deficit: column!(at => at.second_deficit),
-        first_slope: column!(at => at.first_slope),
-        second_slope: column!(at => at.second_slope),
-        spread_slope: column!(at => at.spread_slope)))
+    Ok(columns)
 }

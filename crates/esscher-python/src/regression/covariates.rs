@@ -5,11 +5,7 @@ use super::flow;
 use super::predictors::PyBlock;
 use crate::measures::measure_from;
 use crate::prelude::*;
-use crate::watch::Watch;
-use esscher_core::prompt::PromptLength;
-use esscher_core::regression::{
-    BlockLandscape, ContextLength, DrawnCovariates, DrawnLandscape, Landscape, Response,
-};
+use esscher_core::regression::{BlockLandscape, ContextLength, DrawnCovariates, DrawnLandscape};
 
 export!(class PyDrawnCovariates);
 
@@ -42,22 +38,19 @@ impl PyDrawnCovariates {
     }
 
     /// The risk, its gradient in A, and in b, averaged over the draws.
-    fn risk_and_gradient(&self, asked: Asked<'_>) -> PyResult<(Estimated, Array, f64)> {
+    fn risk_and_gradient<'py>(&self, py: Python<'py>, asked: Asked<'py>) -> PyResult<Bound<'py, PyDict>> {
         let (landscape, block) = (self.landscape(&asked)?, PyBlock::asked(&asked, "block")?);
         let found = asked.watched(|_| landscape.risk_and_gradient(&block))?;
         let found = self.exceptions.or_raise(found)?;
-        Ok(((found.risk, "sampled", f64::NAN), found.matrix.into(), found.gain))
+        let (risk, matrix) = (Estimated::sampled(found.risk, None), Array::from(found.matrix));
+        Ok(dictionary!(py, risk: risk, matrix: matrix, gain: found.gain))
     }
 
     /// A gradient flow of a block.
     fn flow<'py>(&self, py: Python<'py>, asked: Asked<'py>) -> PyResult<Bound<'py, PyDict>> {
         let landscape = self.landscape(&asked)?;
-        // Nothing is known about drift on other laws: the choices are those of a finite prompt.
-        let response = Response::linear(PromptLength::MAX);
-        let options = flow::options(&asked, &response, false, landscape.size())?;
         let start = BlockLandscape::parameters(&PyBlock::asked(&asked, "initial")?);
-        let walk = |watch: &Watch| esscher_core::regression::flow(&landscape, &start, &options, watch);
-        let found = asked.watched(walk)?;
-        flow::columns(py, &self.exceptions.or_raise(found)?)
+        // Nothing is known about drift on other laws: the choices are those of a finite prompt.
+        flow::walked(py, &asked, &landscape, &start, false, &self.exceptions)
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::prelude::*;
 use esscher_core::Ending;
-use esscher_core::regression::{FlowOptions, FlowRow, Method, Response, Trajectory};
+use esscher_core::regression::{FlowOptions, FlowRow, Landscape, Method, Trajectory, flow};
 
 /// Numbers in all rows of a trajectory: a gigabyte.
 const MOST_NUMBERS: usize = 1 << 27;
@@ -10,14 +10,8 @@ const MOST_NUMBERS: usize = 1 << 27;
 /// Parameters of a stiff flow: its Jacobian is their square.
 const MOST_STIFF: usize = 5_000;
 
-/// Options of a flow of this many parameters; what was not said is chosen for the landscape.
-pub(super) fn options(
-    asked: &Asked<'_>,
-    response: &Response,
-    linear: bool,
-    parameters: usize,
-) -> PyResult<FlowOptions> {
-    let still = linear || response.is_infinite();
+/// Options of a flow of this many parameters; what was not said is chosen for a landscape with or without drift.
+pub(super) fn options(asked: &Asked<'_>, still: bool, parameters: usize) -> PyResult<FlowOptions> {
     let mut options = if still { FlowOptions::without_drift() } else { FlowOptions::default() };
     options.rows = asked.count("rows", 1)? as usize;
     if options.rows.saturating_add(1).saturating_mul(parameters) > MOST_NUMBERS {
@@ -49,6 +43,20 @@ pub(super) fn check_stiff(method: Method, parameters: usize) -> PyResult<()> {
         "the stiff method needs the square of {parameters} parameters, at most {MOST_STIFF} are supported: \
          take method=\"explicit\", or a start that commutes with the covariances"
     )))
+}
+
+/// Follows the gradient from a start: [`columns`]. What a user's own law raises meanwhile is raised.
+pub(super) fn walked<'py>(
+    py: Python<'py>,
+    asked: &Asked<'py>,
+    landscape: &dyn Landscape,
+    start: &[f64],
+    still: bool,
+    exceptions: &Exceptions,
+) -> PyResult<Bound<'py, PyDict>> {
+    let options = options(asked, still, start.len())?;
+    let found = asked.watched(|watch| flow(landscape, start, &options, watch))?;
+    columns(py, &exceptions.or_raise(found)?)
 }
 
 /// A trajectory as columns, its parameters as a (rows, parameters) array, and how it ended.

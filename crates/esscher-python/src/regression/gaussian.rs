@@ -1,23 +1,19 @@
 //! The theory's task with full covariances: exact risks and flows of blocks, heads and layers.
 
-use super::answers::{Attending, estimated, exactly, response_asked, response_of};
+use super::answers::{Answering, Attending, Estimated, response_asked, response_of};
 use super::flow::{self, check_stiff};
 use super::linear_attention::PyLinearAttentionTraining;
 use super::predictors::{Predictor, PyBlock, PyRegressionLayer};
-use super::spectral::{PySpectralTask, check_groups};
+use super::spectral::PySpectralTask;
 use super::tasks::PyTask;
 use crate::prelude::*;
-use crate::watch::Watch;
-use esscher_core::numerics::statistics::Summary;
-use esscher_core::prompt::PromptLength;
+use esscher_core::Error;
 use esscher_core::regression::tasks::LinearTask;
 use esscher_core::regression::{
     Block, BlockLandscape, ContextLength, HeadGradient, Landscape, LayerLandscape, LinearAttention,
     LinearRegression, Method, PointAverage, RegressionHead, Response, RiskAverage, SpectralLandscape,
-    SpectralTask, bayes_at_length, infinite_risk, linear_risk, settle,
+    SpectralTask, bayes_at_length_watched, infinite_risk, linear_risk, settle,
 };
-use esscher_core::{Error, Mat};
-use pyo3::types::{PyFloat, PyInt};
 use std::sync::{Arc, Mutex, PoisonError};
 
 export!(class PyGaussianTask);
@@ -40,45 +36,12 @@ fn point_average(asked: &Asked<'_>) -> PyResult<PointAverage> {
     })
 }
 
-/// Where a flow starts.
-enum Start {
-    /// The paper's initialisation with this α, or half of the proved bound.
-    Scale(Option<f64>),
-    Block(Block),
-    Layer(PyRegressionLayer),
-}
-
-impl Start {
-    fn read(asked: &Asked<'_>, attention: Attending) -> PyResult<Self> {
-        let Some(value) = asked.given("initial")? else { return Ok(Start::Scale(None)) };
-        if value.is_instance_of::<PyFloat>() || value.is_instance_of::<PyInt>() {
-            return Ok(Start::Scale(Some(value.extract()?)));
-        }
-        Ok(match Predictor::read("initial", &value)? {
-            Predictor::Block(block) => Start::Block(block),
-            // A pair of opposite heads is flowed as one head with the response of both.
-            head @ Predictor::Head(_) if attention == Attending::OppositeHeads => {
-                Start::Layer(head.layer(Attending::Softmax)?)
-            }
-            other => {
-                let attending = other.attending(asked)?;
-                Start::Layer(other.layer(attending)?)
-            }
-        })
-    }
-}
-
-/// A landscape with a point of it, and how parameters are read.
+/// A landscape with a point of it, and what its parameters are: of a spectral task, of a layer, or else of a block.
 struct Place {
     landscape: Box<dyn Landscape + Send>,
     start: Vec<f64>,
-    form: Form,
-}
-
-enum Form {
-    Spectral(SpectralTask, Mat<f64>),
-    Block,
-    Layer(PyRegressionLayer),
+    spectral: Option<PySpectralTask>,
+    layer: Option<PyRegressionLayer>,
 }
 
 impl PyGaussianTask {
@@ -108,49 +71,35 @@ impl PyGaussianTask {
         }
     }
 
-    /// The landscape in the smallest form that holds the start.
-    fn place(&self, start: Start, response: &Response, options: PointAverage) -> esscher_core::Result<Place> {
-        let (task, response) = (self.law.clone(), response.clone());
-        let block = match start {
-            Start::Layer(layer) => {
-                let average = self.average(options)?.as_ref().clone();
-                let landscape = LayerLandscape::new(average, response, &layer.layer)?;
-                let start = layer.layer.parameters().to_vec();
-                return Ok(Place { landscape: Box::new(landscape), start, form: Form::Layer(layer) });
-            }
-            Start::Scale(scale) => {
-                let scale = match scale {
-                    Some(scale) => scale,
-                    None => {
-                        let attention = LinearAttention::new(&self.law, ContextLength::Infinite)?;
-                        0.5 * attention.initial_scale(1.0)?.paper_bound
-                    }
-                };
-                let dimension = self.law.dimension();
-                let identity = Mat::from_fn(dimension, dimension, |i, j| f64::from(u8::from(i == j)));
-                Block::initial(identity.as_ref(), scale)?
-            }
-            Start::Block(block) => {
-                let (expected, found) = (self.law.dimension(), block.matrix().nrows());
-                if expected != found {
-                    return Err(Error::Size { what: "initial (dimension of the task)", expected, found });
-                }
-                block
-            }
-        };
-        if let Ok((spectral, vectors)) = SpectralTask::new(&self.law)
-            && let Some(mut start) = spectral.entries_of(vectors.as_ref(), &block)
+    /// The landscape of a layer.
+    fn place_of_layer(
+        &self,
+        layer: PyRegressionLayer,
+        response: Response,
+        options: PointAverage,
+    ) -> esscher_core::Result<Place> {
+        let average = self.average(options)?.as_ref().clone();
+        let landscape = Box::new(LayerLandscape::new(average, response, &layer.layer)?);
+        let start = layer.layer.parameters().to_vec();
+        Ok(Place { landscape, start, spectral: None, layer: Some(layer) })
+    }
+
+    /// The landscape in the smallest form that holds a block.
+    fn place_of_block(&self, block: &Block, response: Response) -> PyResult<Place> {
+        let (expected, found) = (self.law.dimension(), block.matrix().nrows());
+        if expected != found {
+            return Err(Error::Size { what: "initial (dimension of the task)", expected, found }).or_raise();
+        }
+        if let Ok((task, vectors)) = SpectralTask::new(&self.law)
+            && let Some(mut start) = task.entries_of(vectors.as_ref(), block)
         {
             start.push(block.gain());
-            let landscape = SpectralLandscape { task: spectral.clone(), response };
-            return Ok(Place {
-                landscape: Box::new(landscape),
-                start,
-                form: Form::Spectral(spectral, vectors),
-            });
+            let landscape = Box::new(SpectralLandscape { task: task.clone(), response });
+            let spectral = Some(PySpectralTask::of(task, Some(vectors))?);
+            return Ok(Place { landscape, start, spectral, layer: None });
         }
-        let start = BlockLandscape::parameters(&block);
-        Ok(Place { landscape: Box::new(BlockLandscape { task, response }), start, form: Form::Block })
+        let landscape = Box::new(BlockLandscape { task: self.law.clone(), response });
+        Ok(Place { landscape, start: BlockLandscape::parameters(block), spectral: None, layer: None })
     }
 }
 
@@ -192,7 +141,7 @@ impl PyGaussianTask {
         Ok(PyLinearAttentionTraining { attention })
     }
 
-    /// The risk with its class and, if `gradient` is true, its gradient.
+    /// The risk with its class and, for heads or if `gradient` is true, its gradient.
     fn risk<'py>(&self, py: Python<'py>, asked: Asked<'py>, gradient: bool) -> PyResult<Bound<'py, PyDict>> {
         let predictor = Predictor::read("predictor", &asked.get("predictor")?)?;
         let (attention, length) = (predictor.attending(&asked)?, asked.context_length()?);
@@ -202,11 +151,11 @@ impl PyGaussianTask {
                 let response = response_of(attention, length);
                 if !gradient {
                     let found = asked.watched(|_| block.risk(&self.law, &response))?.or_raise()?;
-                    return Ok(dictionary!(py, risk: exactly(found)));
+                    return Ok(dictionary!(py, risk: Estimated::exactly(found)));
                 }
                 let found = asked.watched(|_| block.risk_and_gradient(&self.law, &response))?.or_raise()?;
-                let matrix = Array::from(found.matrix);
-                return Ok(dictionary!(py, risk: exactly(found.risk), matrix: matrix, gain: found.gain));
+                let (risk, matrix) = (Estimated::exactly(found.risk), Array::from(found.matrix));
+                return Ok(dictionary!(py, risk: risk, matrix: matrix, gain: found.gain));
             }
             Predictor::Head(head) => head,
             Predictor::Layer(layer) => {
@@ -222,74 +171,62 @@ impl PyGaussianTask {
             }
         };
         let found = asked.watched(|_| self.head_risk(&head, attention, length, options))?.or_raise()?;
-        let risk = estimated(found.risk);
-        if !gradient {
-            return Ok(dictionary!(py, risk: risk));
-        }
         let (score, value) = (Array::from(found.score), Array::from(found.value));
-        let gradient_error = found.gradient_error;
-        Ok(dictionary!(py, risk: risk, score: score, value: value, gradient_error: gradient_error))
+        Ok(dictionary!(py, risk: Estimated(found.risk), score: score, value: value,
+                       gradient_error: found.gradient_error))
     }
 
     /// A gradient flow, in the smallest form that holds its start.
     fn flow<'py>(&self, py: Python<'py>, asked: Asked<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let (attention, response) = response_asked(&asked)?;
-        let start = Start::read(&asked, attention)?;
+        let Answering { attention, response, still } = response_asked(&asked)?;
         let average = point_average(&asked)?;
-        let place = asked.watched(|_| self.place(start, &response, average))?.or_raise()?;
-        if let Form::Spectral(task, _) = &place.form {
-            check_groups(task.groups().len())?;
-        }
-        let options = flow::options(&asked, &response, attention == Attending::Linear, place.start.len())?;
-        let (landscape, start) = (place.landscape.as_ref(), &place.start);
-        let walk = |watch: &Watch| esscher_core::regression::flow(landscape, start, &options, watch);
-        let answer = flow::columns(py, &asked.watched(walk)?.or_raise()?)?;
-        answer.set_item(
-            "form",
-            match place.form {
-                Form::Spectral(task, vectors) => {
-                    answer.set_item("spectral", PySpectralTask::of(task, Some(vectors))?)?;
-                    "spectral"
-                }
-                Form::Block => "block",
-                Form::Layer(layer) => {
-                    answer.set_item("layer", layer)?;
-                    "layer"
-                }
-            },
-        )?;
+        let place = match Predictor::read("initial", &asked.get("initial")?)? {
+            Predictor::Block(block) => asked.watched(|_| self.place_of_block(&block, response))??,
+            other => {
+                // A pair of opposite heads is flowed as one head with the response of both.
+                let layer = match (&other, attention) {
+                    (Predictor::Head(_), Attending::OppositeHeads) => other.layer(Attending::Softmax)?,
+                    _ => {
+                        let attending = other.attending(&asked)?;
+                        other.layer(attending)?
+                    }
+                };
+                asked.watched(|_| self.place_of_layer(layer, response, average))?.or_raise()?
+            }
+        };
+        let Place { landscape, start, spectral, layer } = place;
+        let answer = flow::walked(py, &asked, &*landscape, &start, still, &Exceptions::default())?;
+        answer.update(dictionary!(py, spectral: spectral, layer: layer).as_mapping())?;
         Ok(answer)
     }
 
     /// The stationary block next to a guess; None if Newton's method finds none.
     fn settle(&self, asked: Asked<'_>) -> PyResult<Option<PyBlock>> {
-        let (_, response) = response_asked(&asked)?;
-        let (start, stationary) = (Start::Block(PyBlock::asked(&asked, "guess")?), asked.real("stationary")?);
-        let place = asked.watched(|_| self.place(start, &response, PointAverage::default()))?.or_raise()?;
+        let response = response_asked(&asked)?.response;
+        let (guess, stationary) = (PyBlock::asked(&asked, "guess")?, asked.real("stationary")?);
+        let place = asked.watched(|_| self.place_of_block(&guess, response.clone()))??;
         check_stiff(Method::Stiff, place.start.len())?;
-        let found = asked.watched(|_| settle(place.landscape.as_ref(), &place.start, stationary))?;
-        let Some(point) = found.or_raise()? else {
-            return Ok(None);
-        };
-        let (entries, gain) = point.split_at(point.len() - 1);
-        let block = match &place.form {
-            Form::Spectral(task, vectors) => task.block(vectors.as_ref(), entries, gain[0]),
-            _ => {
-                let size = self.law.dimension();
-                Block::new(Mat::from_fn(size, size, |i, j| entries[j * size + i]).as_ref(), gain[0])
+        let found = asked.watched(|_| settle(&*place.landscape, &place.start, stationary))?.or_raise()?;
+        let block = |point: Vec<f64>| match &place.spectral {
+            Some(spectral) => {
+                let (entries, gain) = point.split_at(point.len() - 1);
+                spectral.block_of(entries, gain[0])
+            }
+            None => {
+                let landscape = BlockLandscape { task: self.law.clone(), response: response.clone() };
+                Ok(PyBlock { block: landscape.block(&point).or_raise()? })
             }
         };
-        Ok(Some(PyBlock { block: block.or_raise()? }))
+        found.map(block).transpose()
     }
 
     /// The risk of the posterior mean at a length.
-    fn bayes_risk(&self, asked: Asked<'_>) -> PyResult<(f64, &'static str, f64)> {
+    fn bayes_risk(&self, asked: Asked<'_>) -> PyResult<Estimated> {
         let (length, seed) = (asked.length("prompt_length")?, asked.seed()?);
-        let trials = asked.count("prompts", 1)?;
-        let found = asked.watched(|watch| self.bayes_in_parts(length, trials, seed, watch))?.or_raise()?;
-        let mean =
-            found.mean().ok_or(Error::Overflow { what: "the risk of the posterior mean" }).or_raise()?;
-        Ok((mean, "sampled", found.standard_error().unwrap_or(f64::NAN)))
+        let prompts = asked.count("prompts", 1)?;
+        let found =
+            asked.watched(|watch| bayes_at_length_watched(&self.law, length, prompts, seed, watch))?;
+        Estimated::mean("the risk of the posterior mean", &found.or_raise()?)
     }
 }
 
@@ -300,35 +237,6 @@ getters! { PyGaussianTask, own:
     query_noise: f64 = own.law.query_noise();
     prior: f64 = own.law.prior_scale();
     noise_floor: f64 = own.law.noise_floor();
-}
-
-/// Trials between two looks for a stop, times the cube of the dimension.
-const WORK_PER_PART: usize = 1 << 28;
-
-impl PyGaussianTask {
-    /// Parts of fixed size, each with a seed of its own, so that a call can be stopped between them.
-    fn bayes_in_parts(
-        &self,
-        length: PromptLength,
-        trials: u32,
-        seed: u64,
-        watch: &Watch,
-    ) -> esscher_core::Result<Summary> {
-        use esscher_core::Monitor;
-        let cube = self.law.dimension().pow(3).max(1);
-        let part = (WORK_PER_PART / cube).clamp(16, 1 << 16) as u32;
-        let mut total = Summary::new();
-        for (index, first) in (0..trials).step_by(part as usize).enumerate() {
-            if watch.should_stop() {
-                break;
-            }
-            // The first part has the seed itself; an odd multiplier keeps the others apart.
-            let seed = seed ^ (index as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-            total.merge(&bayes_at_length(&self.law, length, part.min(trials - first), seed)?);
-            watch.progress((first + part.min(trials - first)) as usize, trials as usize);
-        }
-        Ok(total)
-    }
 }
 
 /// The Toeplitz covariance ρ^|i − j|.

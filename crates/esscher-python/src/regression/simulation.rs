@@ -1,15 +1,10 @@
 //! Risks by simulation: of any layer on any task, and of classical baselines.
 
+use super::answers::Estimated;
 use super::predictors::Predictor;
 use super::tasks::PyTask;
 use crate::prelude::*;
-use crate::watch::Watch;
-use esscher_core::numerics::Stream;
-use esscher_core::regression::tasks::{LinearTask, PromptDraw, Task};
-use esscher_core::regression::{Baseline, RiskOptions, RiskSimulation};
-use esscher_core::{Error, Monitor};
-use std::fmt;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use esscher_core::regression::{Baseline, RiskOptions, RiskSimulation, baseline_risks_watched};
 
 #[pymethods]
 impl PyTask {
@@ -29,10 +24,8 @@ impl PyTask {
         let found = self.exceptions.or_raise(found)?;
         let slopes = gradient.then(|| Array::from(found.gradient.mean().to_vec()));
         let errors = gradient.then(|| found.gradient.standard_error().unwrap_or_default());
-        // The error is not known where squares overflow.
-        let error = found.risk.standard_error().unwrap_or(f64::NAN);
         Ok(dictionary!(py,
-            risk: (found.risk.mean(), "sampled", error),
+            risk: Estimated::mean("the simulated risk", &found.risk)?,
             prompts: found.risk.count(),
             gradient: slopes,
             gradient_standard_error: errors.map(Array::from),
@@ -47,9 +40,7 @@ impl PyTask {
             wanted.iter().map(|(name, parameter)| baseline(name, *parameter)).collect::<PyResult<_>>()?;
         let (prompts, seed) = (asked.count("prompts", 2)?, asked.seed()?);
         let found = asked.watched(|watch| {
-            let (task, drawn) = (self.task.as_ref(), AtomicUsize::new(0));
-            let stoppable = Stoppable { task, watch, drawn, total: prompts as usize };
-            esscher_core::regression::baseline_risks(&stoppable, length, &baselines, prompts, seed)
+            baseline_risks_watched(self.task.as_ref(), length, &baselines, prompts, seed, watch)
         })?;
         let known = |number: Option<f64>| number.unwrap_or(f64::NAN);
         let found = self.exceptions.or_raise(found)?;
@@ -72,36 +63,4 @@ fn baseline(name: &str, parameter: f64) -> PyResult<Baseline> {
         }
         _ => return Err(PyValueError::new_err(format!("no baseline \"{name}\""))),
     })
-}
-
-/// A task whose draws report progress and end when the call is to stop: baselines have no monitor of their own.
-struct Stoppable<'a> {
-    task: &'a dyn Task,
-    watch: &'a Watch,
-    drawn: AtomicUsize,
-    total: usize,
-}
-
-impl fmt::Debug for Stoppable<'_> {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.task.fmt(formatter)
-    }
-}
-
-impl Task for Stoppable<'_> {
-    fn dimension(&self) -> usize {
-        self.task.dimension()
-    }
-
-    fn draw(&self, length: usize, stream: &mut Stream, prompt: &mut PromptDraw) -> esscher_core::Result<()> {
-        if self.watch.should_stop() {
-            return Err(Error::Empty { what: "the prompts (stopped)" });
-        }
-        self.watch.progress(self.drawn.fetch_add(1, Ordering::Relaxed), self.total);
-        self.task.draw(length, stream, prompt)
-    }
-
-    fn as_gaussian_linear(&self) -> Option<&LinearTask> {
-        self.task.as_gaussian_linear()
-    }
 }

@@ -1,13 +1,12 @@
 //! The theory's task by its eigenvalues: any dimension, one parameter per distinct eigenvalue.
 
-use super::answers::{Attending, Estimated, exactly, response_asked};
+use super::answers::{Answering, Estimated, response_asked};
 use super::flow;
 use super::predictors::PyBlock;
 use crate::prelude::*;
-use crate::watch::Watch;
 use esscher_core::concentration::Horizon;
 use esscher_core::regression::{
-    FlowOptions, SpectralGroup, SpectralLandscape, SpectralTask, settle, train, training_horizon,
+    SpectralGroup, SpectralLandscape, SpectralTask, settle, train, training_horizon,
 };
 use esscher_core::{Error, Mat};
 
@@ -31,21 +30,21 @@ impl PySpectralTask {
         Ok(PySpectralTask { task, vectors })
     }
 
-    /// The landscape at the attention and length of a call.
-    fn landscape(&self, asked: &Asked<'_>) -> PyResult<SpectralLandscape> {
-        Ok(SpectralLandscape { task: self.task.clone(), response: response_asked(asked)?.1 })
+    pub(super) fn block_of(&self, entries: &[f64], gain: f64) -> PyResult<PyBlock> {
+        let Some(vectors) = &self.vectors else {
+            let message = "the task was given by its eigenvalues: it has no eigenvectors to make a block of";
+            return Err(PyValueError::new_err(message));
+        };
+        Ok(PyBlock { block: self.task.block(vectors.as_ref(), entries, gain).or_raise()? })
     }
 
-    /// The landscape, and the options of a flow on it.
-    fn walk(&self, asked: &Asked<'_>) -> PyResult<(SpectralLandscape, FlowOptions)> {
-        let (attention, response) = response_asked(asked)?;
-        let parameters = self.task.groups().len() + 1;
-        let options = flow::options(asked, &response, attention == Attending::Linear, parameters)?;
-        Ok((SpectralLandscape { task: self.task.clone(), response }, options))
+    /// The landscape at the attention and length of a call.
+    fn landscape(&self, asked: &Asked<'_>) -> PyResult<SpectralLandscape> {
+        Ok(SpectralLandscape { task: self.task.clone(), response: response_asked(asked)?.response })
     }
 }
 
-pub(super) fn check_groups(groups: usize) -> PyResult<()> {
+fn check_groups(groups: usize) -> PyResult<()> {
     if groups <= MOST_GROUPS {
         return Ok(());
     }
@@ -110,12 +109,7 @@ impl PySpectralTask {
 
     /// The block with these entries in the eigenvectors, for tasks that have them.
     fn block(&self, entries: &Any<'_>, gain: f64) -> PyResult<PyBlock> {
-        let entries = arrays::owned_vector("entries", entries)?;
-        let Some(vectors) = &self.vectors else {
-            let message = "the task was given by its eigenvalues: it has no eigenvectors to make a block of";
-            return Err(PyValueError::new_err(message));
-        };
-        Ok(PyBlock { block: self.task.block(vectors.as_ref(), &entries, gain).or_raise()? })
+        self.block_of(&arrays::owned_vector("entries", entries)?, gain)
     }
 
     /// The entries of a block in the eigenvectors; None if it is not of that form.
@@ -136,27 +130,29 @@ impl PySpectralTask {
     }
 
     /// The risk, its gradient in the entries, and in the gain.
-    fn _risk_and_gradient(&self, py: Python<'_>, asked: Asked<'_>) -> PyResult<(Estimated, Array, f64)> {
+    fn _risk_and_gradient<'py>(&self, py: Python<'py>, asked: Asked<'py>) -> PyResult<Bound<'py, PyDict>> {
         let (entries, gain) = (asked.vector("entries")?, asked.real("gain")?);
         let SpectralLandscape { task, response } = self.landscape(&asked)?;
         let found = threads::detached(py, || task.risk_and_gradient(&entries, gain, &response)).or_raise()?;
-        Ok((exactly(found.risk), found.entries.into(), found.gain))
+        let (risk, entries) = (Estimated::exactly(found.risk), Array::from(found.entries));
+        Ok(dictionary!(py, risk: risk, entries: entries, gain: found.gain))
     }
 
     /// A gradient flow from entries and gain, one vector.
     fn _flow<'py>(&self, py: Python<'py>, asked: Asked<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let start = asked.vector("initial")?;
-        let (landscape, options) = self.walk(&asked)?;
-        let walk = |watch: &Watch| esscher_core::regression::flow(&landscape, &start, &options, watch);
-        flow::columns(py, &asked.watched(walk)?.or_raise()?)
+        let Answering { response, still, .. } = response_asked(&asked)?;
+        let (start, landscape) =
+            (asked.vector("initial")?, SpectralLandscape { task: self.task.clone(), response });
+        flow::walked(py, &asked, &landscape, &start, still, &Exceptions::default())
     }
 
     /// Training from the paper's initialisation, with its distances from the infinite prompt's flow and limit.
     fn _train<'py>(&self, py: Python<'py>, asked: Asked<'py>) -> PyResult<Bound<'py, PyDict>> {
         let scale = asked.maybe("scale", Asked::real)?;
-        let (landscape, options) = self.walk(&asked)?;
-        let work = |watch: &Watch| train(&self.task, &landscape.response, scale, &options, watch);
-        let found = asked.watched(work)?.or_raise()?;
+        let Answering { response, still, .. } = response_asked(&asked)?;
+        let options = flow::options(&asked, still, self.task.groups().len() + 1)?;
+        let found =
+            asked.watched(|watch| train(&self.task, &response, scale, &options, watch))?.or_raise()?;
         let answer = flow::columns(py, &found.trajectory)?;
         let beside = found.trajectory.rows.iter().map(|row| {
             let same = found.distance_to_infinite.iter().find(|(time, _)| *time == row.time);
@@ -178,21 +174,19 @@ impl PySpectralTask {
         Ok(found.map(Array::from))
     }
 
-    /// The smallest length, the excess risk there and one token earlier, and how the search ended.
-    fn _horizon(&self, asked: Asked<'_>) -> PyResult<(Option<u64>, f64, Option<f64>, &'static str)> {
+    /// How the search ended, the smallest length, and the excess risk there and one token earlier.
+    fn _horizon<'py>(&self, py: Python<'py>, asked: Asked<'py>) -> PyResult<Bound<'py, PyDict>> {
         let scale = asked.maybe("scale", Asked::real)?.unwrap_or(0.5 * self.task.proved_scale());
         let tolerance = asked.real("tolerance")?;
-        let search = |watch: &Watch| training_horizon(&self.task, scale, tolerance, watch);
-        Ok(match asked.watched(search)?.or_raise()? {
-            Horizon::Found { length, error, before } => {
-                let outcome = if before.is_some() { "found" } else { "one token is enough" };
-                (Some(length.get()), error.value, before.map(|before| before.value), outcome)
-            }
-            Horizon::Beyond { error, .. } => {
-                (None, error.value, None, "the longest prompt, 10¹² tokens, is not enough")
-            }
-            Horizon::Stopped { .. } => (None, f64::NAN, None, "stopped"),
-        })
+        let found =
+            asked.watched(|watch| training_horizon(&self.task, scale, tolerance, watch))?.or_raise()?;
+        let (error, before) = match found {
+            Horizon::Found { error, before, .. } => (Some(error), before),
+            Horizon::Beyond { error, .. } => (Some(error), None),
+            Horizon::Stopped { .. } => (None, None),
+        };
+        Ok(dictionary!(py, outcome: found.name(), length: found.length().map(|length| length.get()),
+            excess_risk: error.map(Estimated), excess_before: before.map(Estimated)))
     }
 
     fn __repr__(&self) -> String {
