@@ -76,6 +76,11 @@ pub fn head(dimension: usize) -> impl Rule<Value = Softmax> {
 /// Matrices that do not fit tokens of this dimension.
 pub fn any_head(section: &mut Section, key: &'static str, dimension: usize) -> Result<Softmax, Mistake> {
     if let Some(head) = section.native::<Softmax>(key) {
+        let found = head.token_dimension();
+        if found != dimension {
+            let message = format!("expected a head for tokens of dimension {dimension}, found one for {found}");
+            return Err(section.mistake(key, message));
+        }
         return Ok(head.as_ref().clone());
     }
     section.table(key, |head| {

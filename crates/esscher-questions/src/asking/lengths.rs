@@ -14,7 +14,7 @@ pub fn lengths_schema() -> Value {
 /// Reads `lengths = [10, 1e3, 1e12]` or `lengths = { from = 10, to = 1e12, per_decade = 2 }`; increasing and different.
 ///
 /// # Errors
-/// Lengths outside 1 to 10¹², more than 200 of them, an end before its start.
+/// Lengths outside 1 to 10¹², more than 1000 of them or 200 on a grid, an end before its start.
 pub fn lengths(section: &mut Section, key: &'static str) -> Result<Vec<PromptLength>, Mistake> {
     let mut found = match section.form(key) {
         Some(Form::Table) => section.table(key, |grid| {
@@ -33,7 +33,7 @@ pub fn lengths(section: &mut Section, key: &'static str) -> Result<Vec<PromptLen
             Ok(if from == to { vec![from] } else { PromptLength::logarithmic(from, to, count.max(2)) })
         })?,
         _ => {
-            let given = section.integers(key, 1..=LONGEST, 1..=200, None)?;
+            let given = section.integers(key, 1..=LONGEST, 1..=1000, None)?;
             let made: Result<Vec<PromptLength>, _> = given.into_iter().map(PromptLength::new).collect();
             section.accept(key, made)?
         }

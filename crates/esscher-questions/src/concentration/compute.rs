@@ -4,12 +4,13 @@ use super::answer::{self, Row, Statistic};
 use super::ask::Engines;
 use super::states::{self, UnitNumber};
 use super::{Ask, describe, rates};
+use crate::Planned;
 use crate::question::Plan;
 use esscher_core::concentration::{Concentration, Engine, HeavyTail, Study, StudyRow};
 use esscher_core::measure::Law;
 use esscher_core::numerics::InstructionSet;
 use esscher_core::prompt::{PromptLength, QueryAverage, SampleOptions, SampledPrompts, rate_exponent};
-use esscher_core::{Completion, Estimate, Monitor, Quantity, Unwatched};
+use esscher_core::{Completion, Estimate, Mat, Monitor, Quantity, Unwatched};
 use esscher_lab::specification::{Keys, Mistake, Section};
 use esscher_lab::{Failure, Record, Table, TableError, Unit};
 
@@ -105,6 +106,14 @@ pub(super) fn read(
                     Work::Exact { average, cost }
                 } else {
                     let simulation = section.accept("sampled", setting.simulation(options))?;
+                    let (units, count) = (f64::from(simulation.units()), lengths.len() as f64);
+                    if units * count * count > LARGEST_JOINT_ERRORS {
+                        let message = format!(
+                            "the joint errors of {units} simulated units at {count} lengths do not fit into memory; \
+                             ask for fewer trials or fewer lengths"
+                        );
+                        return Err(section.mistake("sampled", message));
+                    }
                     Work::sampled(simulation, options, tokens.dimension())
                 };
                 let exponent = section.accept("head", exponent(&tokens, &ask.queries, operator_norm))?;
@@ -142,6 +151,9 @@ fn exact_cost(tokens: &Law, average: QueryAverage, lengths: usize) -> f64 {
         per_query * queries * 40.0
     }
 }
+
+/// Numbers in the joint errors of all simulated units, about: 8 GB for each quantity.
+const LARGEST_JOINT_ERRORS: f64 = 2e9;
 
 /// Seconds that a unit of the run should take.
 const UNIT_SECONDS: f64 = 1.0;
@@ -230,8 +242,7 @@ impl ConcentrationPlan {
                 }
             }
             Work::Sampled { options, simulation, .. } => {
-                let done = states::read(simulation, &read_all::<UnitNumber>(units)?)?;
-                let study = case.setting.resume(*options, done, &Unwatched)?;
+                let study = case.simulated(*options, simulation, units)?;
                 for &quantity in &self.quantities {
                     let errors = case.errors(quantity, &study);
                     let covariance = study.log_covariance(quantity);
@@ -241,6 +252,22 @@ impl ConcentrationPlan {
         }
         Ok(rows)
     }
+}
+
+/// What fits of the first law need beyond the rows of the answer, from the tables of the units: Cov(ln vᵢ, ln vⱼ) over
+/// the simulated lengths with the number of trials; nothing of exact errors.
+///
+/// # Errors
+/// Another question, tables of another experiment.
+pub fn log_covariances(planned: &Planned, units: &[Table]) -> Result<Vec<(Quantity, Mat<f64>, u64)>, Failure> {
+    let plan: &ConcentrationPlan = planned.plan_of()?;
+    let Some(case) = plan.cases.first() else { return Ok(Vec::new()) };
+    let Work::Sampled { options, simulation, groups, .. } = &case.work else { return Ok(Vec::new()) };
+    let study = case.simulated(*options, simulation, &units[..groups.len().min(units.len())])?;
+    let joint = |&quantity: &Quantity| {
+        study.log_covariance(quantity).map(|(covariance, trials)| (quantity, covariance, trials))
+    };
+    Ok(plan.quantities.iter().filter_map(joint).collect())
 }
 
 /// The rows of several tables.
@@ -274,6 +301,17 @@ impl Case {
                 Ok(Some(Table::of(&numbers)?))
             }
         }
+    }
+
+    /// The study whose simulation is in these tables.
+    fn simulated(
+        &self,
+        options: SampleOptions,
+        simulation: &SampledPrompts,
+        units: &[Table],
+    ) -> Result<Study, Failure> {
+        let done = states::read(simulation, &read_all::<UnitNumber>(units)?)?;
+        Ok(self.setting.resume(options, done, &Unwatched)?)
     }
 
     /// The errors of a study, with a note where they rest on few trials.
