@@ -40,7 +40,6 @@ from numpy.typing import ArrayLike, NDArray
 from esscher import _native
 from esscher._progress import Progress, ask
 from esscher.results import Results
-from esscher.runs import _seed
 
 try:
     from esscher._native import StreamingCache
@@ -194,7 +193,7 @@ def audit(
         "lengths": _lengths(lengths),
         "candidates": _candidates(candidates),
         "out": Path(out),
-        "seed": _seed(seed),
+        "seed": seed,
         "told": None if quiet else _tell,
     }
     label = names[0] if len(names) == 1 else f"{len(names)} dumps"

@@ -217,7 +217,8 @@ impl Planned {
     pub fn unit_tables(&self, monitor: &dyn Monitor) -> Result<Option<Vec<Table>>, Failure> {
         let units = self.plan.units();
         let count = units.len();
-        let plan: Vec<_> = units.into_iter().enumerate().map(|(number, unit)| (number, unit, false)).collect();
+        let plan: Vec<_> =
+            units.into_iter().enumerate().map(|(number, unit)| (number, unit, false)).collect();
         let account = Mutex::new(Account::new(&plan));
         let run = |unit: usize| {
             if monitor.should_stop() {

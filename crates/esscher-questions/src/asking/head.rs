@@ -78,7 +78,8 @@ pub fn any_head(section: &mut Section, key: &'static str, dimension: usize) -> R
     if let Some(head) = section.native::<Softmax>(key) {
         let found = head.token_dimension();
         if found != dimension {
-            let message = format!("expected a head for tokens of dimension {dimension}, found one for {found}");
+            let message =
+                format!("expected a head for tokens of dimension {dimension}, found one for {found}");
             return Err(section.mistake(key, message));
         }
         return Ok(head.as_ref().clone());

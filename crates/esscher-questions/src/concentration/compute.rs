@@ -259,7 +259,10 @@ impl ConcentrationPlan {
 ///
 /// # Errors
 /// Another question, tables of another experiment.
-pub fn log_covariances(planned: &Planned, units: &[Table]) -> Result<Vec<(Quantity, Mat<f64>, u64)>, Failure> {
+pub fn log_covariances(
+    planned: &Planned,
+    units: &[Table],
+) -> Result<Vec<(Quantity, Mat<f64>, u64)>, Failure> {
     let plan: &ConcentrationPlan = planned.plan_of()?;
     let Some(case) = plan.cases.first() else { return Ok(Vec::new()) };
     let Work::Sampled { options, simulation, groups, .. } = &case.work else { return Ok(Vec::new()) };
