@@ -7,9 +7,10 @@ from typing import Literal
 
 from numpy.typing import ArrayLike
 
-from esscher import _native
 from esscher._native import Measure, SoftmaxAttention
-from esscher._progress import Progress, shown
+from esscher._progress import Progress
+from esscher.estimate import Estimate
+from esscher.questions import ask
 
 __all__ = ["Horizon", "horizon"]
 
@@ -21,23 +22,36 @@ Quantity = Literal["output", "score-gradient", "value-gradient"]
 class Horizon:
     """The smallest sufficient length; see :func:`horizon`. Printed, it is a sentence."""
 
-    status: Literal["found", "beyond"]
+    outcome: Literal["found", "beyond"]
     """"beyond" if 10¹² tokens are not enough."""
     length: int | None
     """The horizon; None if it lies beyond."""
-    error: float
-    """The root-mean-square error there, or at 10¹² tokens."""
-    bracket: tuple[int | None, int | None]
-    """The longest length known to be above the tolerance, and the shortest known to be within it."""
-    accuracy: str
-    """How the error was obtained."""
+    error: Estimate
+    """The root-mean-square error there, or at 10¹² tokens, with its class and its own error."""
+    too_short: int | None
+    """The longest length known to be too short."""
     tokens: str | None
     """What the tokens were taken for, where they came as an array."""
-    sentence: str
-    """The answer as the command line gives it."""
+    sentences: tuple[str, ...]
+    """The answer in words, as every door gives it."""
+
+    @property
+    def status(self) -> str:
+        """The outcome."""
+        return self.outcome
+
+    @property
+    def accuracy(self) -> str:
+        """The class of the error."""
+        return self.error.accuracy
+
+    @property
+    def bracket(self) -> tuple[int | None, int | None]:
+        """The longest length known to be above the tolerance, and the shortest known to be within it."""
+        return self.too_short, self.length
 
     def __str__(self) -> str:
-        return self.sentence if self.tokens is None else f"tokens: {self.tokens}\n{self.sentence}"
+        return "\n".join(self.sentences)
 
 
 def horizon(
@@ -75,8 +89,7 @@ def horizon(
     >>> print(es.horizon(head, es.Gaussian.standard(1), query=[0.5], tolerance=0.01))
     L = 16050 tokens: root-mean-square error 9.999824e-3, at most 0.01 (exact)
     """
-    with shown("horizon", progress) as report:
-        found = _native.horizon(
-            head, tokens, tolerance, query, queries, quantity, directions, randomisations, seed, report
-        )
-    return Horizon(**found)
+    answer = ask("horizon", **locals())
+    (row,) = answer.rows()
+    error = Estimate(row["value"], row["accuracy"], row["error"])
+    return Horizon(row["outcome"], row["length"], error, row["too_short"], row["tokens"], answer.sentences)

@@ -6,7 +6,8 @@ import json
 from typing import Any
 
 from esscher import _native
-from esscher._progress import Progress, shown
+from esscher._progress import Progress
+from esscher._progress import ask as asked
 from esscher.results import Results
 
 __all__ = ["Answer", "ask", "schema"]
@@ -54,8 +55,7 @@ def ask(
     >>> answer.rows()[0]["length"]
     16050
     """
-    with shown(question, progress) as report:
-        return Answer(_native.ask(question, request, seed, instruction_set, report))
+    return Answer(asked(question, _native.ask, locals()))
 
 
 def schema(question: str | None = None) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from esscher import _native
-from esscher._progress import Progress, shown
+from esscher._progress import ask
 
 __all__ = ["run_on_cluster"]
 
@@ -37,33 +37,17 @@ _log = logging.getLogger("esscher.ray")
 Unit = tuple[int, str, float]
 
 
-def run_on_cluster(
-    file: Path | None,
-    text: str | None,
-    address: str | None,
-    instruction_set: str | None,
-    progress: Progress,
-    **computed: Any,
-) -> Path:
+def run_on_cluster(asked: dict[str, Any], address: str | None) -> Path:
     """Runs a specification on the cluster at ``address``; the run folder. See ``esscher.run``."""
     # Mistakes are told before a cluster is asked for anything.
-    plan = _native.plan(file, text, seed=computed["seed"], instruction_set=instruction_set)
-    label = computed["name"] or plan["name"]
-    with _connected(address) as ray, shown(label, progress) as report:
+    plan = _native.plan(asked)
+    with _connected(address) as ray:
         tasks = _Tasks(ray, plan["specification"], plan["instruction_set"])
         processors = tasks.processors()
         if processors == 0:
             raise RuntimeError("the Ray cluster has no processors for tasks: start a node with --num-cpus=1 or more")
-        folder: Path = _native.run(
-            file,
-            text,
-            **computed,
-            share=None,
-            instruction_set=plan["instruction_set"],
-            engine=tasks.compute,
-            threads=processors,
-            progress=report,
-        )
+        engine = {"instruction_set": plan["instruction_set"], "engine": tasks.compute, "threads": processors}
+        folder: Path = ask(asked["name"] or plan["name"], _native.run, asked, **engine)
     return folder
 
 

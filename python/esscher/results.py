@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import html
+import importlib
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -128,8 +130,7 @@ class Results:
 
     def _shown(self) -> list[dict[str, Any]]:
         """The rows that are printed."""
-        indices = range(min(len(self), _ROWS_SHOWN))
-        return [{name: values[index] for name, values in self._columns.items()} for index in indices]
+        return list(itertools.islice(self, _ROWS_SHOWN))
 
     def _left_out(self) -> list[str]:
         more = len(self) - _ROWS_SHOWN
@@ -155,8 +156,6 @@ def _text(value: Any) -> str:
 
 def _optional(module: str, extra: str) -> Any:
     """Imports a module of an optional extra, or says how to install it."""
-    import importlib
-
     try:
         return importlib.import_module(module)
     except ImportError as error:

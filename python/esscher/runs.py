@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from numpy.typing import NDArray
 
 from esscher import _native
-from esscher._progress import Progress, shown
+from esscher._progress import Progress, ask
 from esscher.results import Results
 
 if TYPE_CHECKING:
@@ -24,8 +24,6 @@ __all__ = [
     "Plan", "Reproduction", "Run", "catalogue", "example", "instruction_sets", "merge", "plan", "read_run", "report",
     "reproduce", "run", "shard",
 ]  # fmt: skip
-
-_LARGEST_SEED = 2**63 - 1  # specifications are TOML, whose integers end here
 
 
 class Run:
@@ -49,16 +47,10 @@ class Run:
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = Path(folder)
         read = _native.read_run(self.folder)
-        self.specification = read["specification"]
-        self.title = read["title"]
-        self.kind = read["kind"]
-        self.seed = read["seed"]
+        finding = read.pop("finding") or {}
+        self.__dict__.update(read, **{name: finding.get(name) for name in ("claim", "verdict", "reason")})
         self.provenance = json.loads(read["provenance"])
         self.result = Results(read["result"], title=self.title)
-        finding = read["finding"] or {}
-        self.claim = finding.get("claim")
-        self.verdict = finding.get("verdict")
-        self.reason = finding.get("reason")
 
     @property
     def report(self) -> Path:
@@ -102,14 +94,17 @@ class Plan:
     ('concentration', True)
     """
 
+    specification: str
+    title: str
+    kind: str
+    seed: int
+    instruction_set: str
+    name: str
+    units: Results
+
     def __init__(self, read: dict[str, Any]) -> None:
-        self.specification: str = read["specification"]
-        self.title: str = read["title"]
-        self.kind: str = read["kind"]
-        self.seed: int = read["seed"]
-        self.instruction_set: str = read["instruction_set"]
-        self.name: str = read["name"]
-        labels, costs = ([unit[part] for unit in read["units"]] for part in (0, 1))
+        labels, costs = ([unit[part] for unit in read.pop("units")] for part in (0, 1))
+        self.__dict__.update(read)
         seconds = f"about {sum(costs):.0f} seconds on one core"
         self.units = Results({"label": labels, "cost": costs}, title=self.title, notes=[seconds])
 
@@ -160,34 +155,21 @@ def run(
     >>> found.kind, "length" in found.result.names
     ('concentration', True)
     """
-    file, text = _specification(spec)
     if engine not in ("local", "ray"):
         raise ValueError(f'engine is "{engine}": expected "local" or "ray"')
     if address is not None and engine != "ray":
         raise ValueError('address is given, but the engine is "local": expected engine="ray"')
-    computed: dict[str, Any] = {"out": Path(out), "name": _name(name), "seed": _seed(seed)}
+    asked = _asked(locals(), engine=None)
     if engine == "ray":
         from esscher.ray import run_on_cluster
 
-        return Run(run_on_cluster(file, text, address, instruction_set, progress, **computed))
-    with shown(_label(file, name), progress) as report:
-        folder = _native.run(
-            file,
-            text,
-            **computed,
-            share=None,
-            instruction_set=instruction_set,
-            engine=None,
-            threads=1,
-            progress=report,
-        )
-    return Run(folder)
+        return Run(run_on_cluster(asked, address))
+    return Run(ask(asked["label"], _native.run, asked))
 
 
 def plan(spec: str | os.PathLike[str], *, seed: int | None = None, instruction_set: str | None = None) -> Plan:
     """What ``run`` would compute: the normalised specification and its units of work, with their costs in seconds."""
-    file, text = _specification(spec)
-    return Plan(_native.plan(file, text, seed=_seed(seed), instruction_set=instruction_set))
+    return Plan(_native.plan(_asked(locals())))
 
 
 def shard(
@@ -202,21 +184,8 @@ def shard(
     progress: Progress = None,
 ) -> Path:
     """Runs one share of an experiment, ``index`` from 0 to ``of`` - 1, for ``merge``; its folder."""
-    file, text = _specification(spec)
-    with shown(f"{_label(file, name)} {index}/{of}", progress) as report:
-        folder: Path = _native.run(
-            file,
-            text,
-            out=Path(out),
-            name=_name(name),
-            share=f"{index}/{of}",
-            seed=_seed(seed),
-            instruction_set=instruction_set,
-            engine=None,
-            threads=1,
-            progress=report,
-        )
-    return folder
+    asked = _asked(locals(), share=f"{index}/{of}")
+    return Path(ask(f"{asked['label']} {index}/{of}", _native.run, asked))
 
 
 def merge(folders: Sequence[str | os.PathLike[str]], out: str | os.PathLike[str] | None = None) -> Run:
@@ -256,15 +225,7 @@ def reproduce(
     if only is not None and (not isinstance(only, Sequence) or not all(isinstance(name, str) for name in only)):
         raise TypeError(f"only: expected names of claims, found {only!r}")
     names = [] if only is None else [only] if isinstance(only, str) else list(only)
-    with shown("reproduce", progress) as report:
-        page, findings = _native.reproduce(
-            only=names,
-            full=full,
-            out=Path(out),
-            seed=_seed(seed),
-            instruction_set=instruction_set,
-            progress=report,
-        )
+    page, findings = ask("reproduce", _native.reproduce, locals(), only=names, out=Path(out))
     return Reproduction(findings, page)
 
 
@@ -298,38 +259,20 @@ def example(name: str) -> str:
     return str(_native.example(name))
 
 
-def _specification(spec: str | os.PathLike[str]) -> tuple[Path | None, str | None]:
-    """A specification's file, or its text."""
-    if isinstance(spec, os.PathLike):
-        return Path(spec), None
+def _asked(asked: dict[str, Any], **more: Any) -> dict[str, Any]:
+    """The arguments of a call with its specification as ``file`` or ``text``, its folder, and what to call it."""
+    spec, name = asked["spec"], asked.get("name")
     if spec == "":
         raise ValueError("spec is empty: expected the path of a TOML file, or TOML text")
-    if not isinstance(spec, str):
+    if not isinstance(spec, str | os.PathLike):
         raise TypeError(f"spec is {type(spec).__name__}: expected the path of a TOML file, or TOML text")
-    # A text has keys; what has none is the name of a file that is missing.
-    if spec.endswith(".toml") or os.path.isfile(spec) or "=" not in spec:
-        return Path(spec), None
-    return None, spec
-
-
-def _name(name: str | None) -> str | None:
-    if name is not None and not isinstance(name, str):
-        raise TypeError(f"name: expected a text, found an object of type {type(name).__name__}")
-    if name is not None and (not name or name.startswith(".") or Path(name).name != name):
+    if isinstance(name, str) and (not name or name.startswith(".") or Path(name).name != name):
         raise ValueError(f"name is {name!r}: expected the name of a folder, without / and not beginning with a dot")
-    return name
-
-
-def _seed(seed: int | None) -> int | None:
-    if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int)):
-        raise TypeError(f"seed: expected a whole number, found an object of type {type(seed).__name__}")
-    if seed is not None and not 0 <= seed <= _LARGEST_SEED:
-        raise ValueError(f"seed is {seed}: expected a whole number from 0 to {_LARGEST_SEED}")
-    return seed
-
-
-def _label(file: Path | None, name: str | None) -> str:
-    return name or (file.stem if file is not None else "run")
+    # A text has keys; what has none is the name of a file that is missing.
+    is_file = not isinstance(spec, str) or spec.endswith(".toml") or os.path.isfile(spec) or "=" not in spec
+    source = {"file": Path(spec)} if is_file else {"text": spec}
+    label = name or (Path(spec).stem if is_file else "run")
+    return {**asked, **source, "label": label, "out": Path(asked.get("out", ".")), **more}
 
 
 def _paths(folders: Sequence[str | os.PathLike[str]]) -> list[Path]:

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from esscher import _figures, _native
 from esscher._native import Measure, SoftmaxAttention
-from esscher._progress import Progress, shown
+from esscher._progress import Progress, ask
 from esscher.horizons import Quantity
 from esscher.rates import LocalSlopes, RateFit, local_slopes, rate_fit
 from esscher.results import Results
@@ -18,6 +18,16 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["Study", "concentration"]
+
+# What arguments are called as keys of the question.
+_NAMES = {
+    "exact.directions": "directions",
+    "exact.randomisations": "randomisations",
+    "sampled.trials": "trials",
+    "sampled.queries": "query_count",
+    "sampled.precision": "precision",
+    "sampled.longest": "longest",
+}
 
 
 class Study(Results):
@@ -34,20 +44,27 @@ class Study(Results):
     warnings: tuple[str, ...]
     """Means that rest on a few trials, so that their standard errors are optimistic."""
 
-    def __init__(self, found: dict[str, Any], *, title: str) -> None:
-        lengths = np.array(found["lengths"], dtype=np.int64)
-        self._quantities: dict[str, Any] = found["quantities"]
-        columns: dict[str, Any] = {"length": lengths}
+    def __init__(self, found: dict[str, Any]) -> None:
+        rows = Results(found["columns"])
+        is_error = rows["statistic"] == "error"
+        measured = {name: is_error & (rows["quantity"] == name) for name in dict.fromkeys(rows["quantity"])}
+        self._quantities = {
+            name: (rows["value"][mine], rows["error"][mine], found["joint"].get(name, (None, None)))
+            for name, mine in measured.items()
+        }
+        columns: dict[str, Any] = {"length": rows["length"][measured["output"]]}
         for name, (values, errors, _) in self._quantities.items():
-            columns[_column(name)] = values
-            columns[f"{_column(name)}_uncertainty"] = errors
-        columns["accuracy"] = np.array(found["accuracy"], dtype=object)
-        self.operator_norm = found["operator_norm"]
+            column = f"{name.replace('-', '_')}_error"
+            columns |= {column: values, f"{column}_uncertainty": errors}
+        columns["accuracy"] = rows["accuracy"][measured["output"]]
+        self.operator_norm = float(rows["operator_norm"][0])
         self.warnings = tuple(
-            f"the {name.replace('-', ' ')} error at L = {length} rests on about {size:.1f} of the trials: "
+            f"the {row['quantity'].replace('-', ' ')} error at L = {row['length']} {row['note']}: "
             "its uncertainty is optimistic"
-            for length, name, size in found["warnings"]
+            for row, is_one in zip(rows, is_error, strict=True)
+            if is_one and row["note"] is not None
         )
+        title = f"Concentration of finite prompts, H = {self.operator_norm:.4g}"
         super().__init__(columns, title=title, notes=self.warnings)
 
     def rate(self, quantity: Quantity = "output", *, level: float = 0.95) -> RateFit:
@@ -55,14 +72,12 @@ class Study(Results):
 
         Simulated lengths are beginnings of the same prompts: their joint covariance enters the fit.
         """
-        values, errors, joint = self._measured(quantity)
-        covariance, draws = (None, None) if joint is None else joint
+        values, errors, (covariance, draws) = self._measured(quantity)
         return rate_fit(self["length"], values, errors, covariance=covariance, draws=draws, level=level)
 
     def local_slopes(self, quantity: Quantity = "output") -> LocalSlopes:
         """κ between neighbouring lengths, with standard errors; see :func:`local_slopes`."""
-        values, errors, joint = self._measured(quantity)
-        covariance, draws = (None, None) if joint is None else joint
+        values, errors, (covariance, draws) = self._measured(quantity)
         return local_slopes(self["length"], values, errors, covariance=covariance, draws=draws)
 
     def _measured(self, quantity: str) -> Any:
@@ -105,6 +120,7 @@ def concentration(
     randomisations: int | None = None,
     trials: int | None = None,
     query_count: int | None = None,
+    longest: int = 10**10,
     score_gradient: bool = True,
     precision: Literal["double", "single"] = "double",
     instruction_set: str | None = None,
@@ -123,11 +139,12 @@ def concentration(
         queries: ν, the law of a query; an array stands for a draw of one of its rows.
         lengths: numbers of tokens, from 1 to 10¹² (at most a thousand lengths).
         engine: "exact", "sampled", or "best": exact where the law of the tokens allows it.
-        directions: exact engine: directions of queries per randomisation; 512, or 8 for mixtures of tokens.
-        randomisations: exact engine: independent randomisations of the directions; 16, or 4 for mixtures of tokens.
-        trials: simulation: the number of prompts, 256.
-        query_count: simulation: about how many queries read each prompt, 64.
-        score_gradient: simulation: whether to measure the error of the gradient in U, which costs d/2 times as much.
+        directions: exact engine: directions of queries per randomisation, 32.
+        randomisations: exact engine: independent randomisations of the directions, 8.
+        trials: simulation: the number of prompts, 400.
+        query_count: simulation: how many queries are drawn for each prompt, 32.
+        longest: simulation: longer prompts are left out.
+        score_gradient: whether to measure the error of the gradient in U; simulated, it costs d/2 times as much.
         precision: simulation: of scores and exponentials.
         instruction_set: simulation: a name of :func:`instruction_sets`; the best one if None. "portable" gives the same
             bits on every machine.
@@ -141,25 +158,17 @@ def concentration(
     >>> round(study.operator_norm, 12), round(study.rate().exponent, 1)       # H = ½: κ = 1
     (0.5, 1.0)
     """
-    with shown("concentration", progress) as report:
-        found = _native.concentration(
-            head,
-            tokens,
-            queries,
-            lengths,
-            engine,
-            directions,
-            randomisations,
-            trials,
-            query_count,
-            score_gradient,
-            precision,
-            instruction_set,
-            seed,
-            report,
-        )
-    return Study(found, title=f"Concentration of finite prompts, H = {found['operator_norm']:.4g}")
-
-
-def _column(quantity: str) -> str:
-    return f"{quantity.replace('-', '_')}_error"
+    if engine not in ("best", "exact", "sampled"):
+        raise ValueError(f'engine is "{engine}": expected "best", "exact" or "sampled"')
+    request = {
+        "head": head,
+        "tokens": tokens,
+        "queries": queries,
+        "lengths": np.atleast_1d(lengths).tolist(),
+        "engine": engine,
+        "quantities": ["output", *(["score-gradient"] if score_gradient else []), "value-gradient"],
+        "exact": {"directions": directions, "randomisations": randomisations},
+        "sampled": {"trials": trials, "queries": query_count, "precision": precision, "longest": longest},
+    }
+    question = "concentration"
+    return Study(ask(question, _native.study, locals(), names=_NAMES))

@@ -85,6 +85,13 @@ def test_a_study_keeps_what_its_fits_need():
     assert repr(copy.deepcopy(study)) == repr(study)
 
 
+def test_queries_may_have_another_dimension_than_tokens():
+    head = es.SoftmaxAttention(score=[[0.5], [0.2]], value=[[1.0, 0.5]])
+    study = es.concentration(head, NORMAL, queries=[[0.7]], lengths=[50])
+    exact = es.finite_prompt(head, NORMAL, [0.7], 50)["output_error"]
+    assert study["output_error"] == pytest.approx(exact, rel=1e-10)
+
+
 def test_a_user_law_is_simulated_and_its_exceptions_are_raised():
     def normal_log_partition(tilt):
         return 0.5 * float(tilt @ tilt)
@@ -206,7 +213,7 @@ def test_fits_that_make_no_sense_say_why(name):
 def test_a_horizon_is_where_the_error_meets_the_tolerance():
     query = [0.5, -0.3]
     found = es.horizon(HEAD, NORMAL, query=query, tolerance=0.01)
-    assert found.status == "found"
+    assert (found.outcome, found.accuracy) == ("found", "exact")
     assert found.bracket == (found.length - 1, found.length)
     errors = es.finite_prompt(HEAD, NORMAL, query, found.bracket)["output_error"] ** 0.5
     assert errors[1] <= 0.01 < errors[0]
@@ -220,7 +227,8 @@ def test_a_horizon_over_a_law_of_queries():
     study = es.concentration(HEAD, NORMAL, queries=NORMAL, lengths=found.bracket, **points)
     # The study may place its radii elsewhere; both are good to a thousandth here.
     assert study["value_gradient_error"][1] ** 0.5 == pytest.approx(0.02, rel=1e-3)
-    assert found.accuracy == "exact in the tokens, queries averaged over quasi-Monte-Carlo points"
+    assert found.accuracy == "quasi-monte-carlo"
+    assert str(found).endswith(", exact in the tokens, queries averaged over quasi-Monte-Carlo points)")
     # The law of the tokens is the default.
     assert found == es.horizon(HEAD, NORMAL, tolerance=0.02, quantity="value-gradient", **points)
 
@@ -229,7 +237,7 @@ def test_horizons_at_both_ends():
     one = es.horizon(HEAD, NORMAL, query=[0.0, 0.0], tolerance=100.0)
     assert (one.length, one.bracket) == (1, (None, 1))
     beyond = es.horizon(HEAD, NORMAL, query=[0.0, 0.0], tolerance=1e-9)
-    assert (beyond.status, beyond.length, beyond.bracket) == ("beyond", None, (10**12, None))
+    assert (beyond.outcome, beyond.length, beyond.bracket) == ("beyond", None, (10**12, None))
     assert str(beyond).startswith("more than 1000000000000 tokens: the root-mean-square error there is still 1.1")
 
 
@@ -249,13 +257,14 @@ def test_tolerances_are_positive(tolerance):
 
 WRONG_STUDIES = {
     "no such engine": (ValueError, "engine", dict(engine="quick")),
+    "two engines": (ValueError, 'expected "best"', dict(engine="both")),
     "no such precision": (ValueError, "precision", dict(precision="half")),
     "no such instruction set": (ValueError, "instruction set", dict(instruction_set="abacus", engine="sampled")),
     "one trial": (ValueError, "trials", dict(trials=1)),
     "too many trials": (ValueError, "trials", dict(trials=10**9)),
     "half a trial": (ValueError, "trials", dict(trials=2.5)),
-    "a text for trials": (TypeError, "trials", dict(trials="many")),
-    "true trials": (TypeError, "trials", dict(trials=True)),
+    "a text for trials": (ValueError, "trials", dict(trials="many")),
+    "true trials": (ValueError, "trials", dict(trials=True)),
     "no queries per prompt": (ValueError, "query_count", dict(query_count=0)),
     "no directions": (ValueError, "directions", dict(directions=0)),
     "huge directions": (ValueError, "directions", dict(directions=10**30)),
@@ -269,21 +278,20 @@ WRONG_STUDIES = {
     "half a token": (ValueError, "length", dict(lengths=[2.5])),
     "too long": (ValueError, "length", dict(lengths=1e13)),
     "far too long": (ValueError, "length", dict(lengths=[10**30])),
-    "a bool": (TypeError, "length", dict(lengths=True)),
-    "a text": (TypeError, "length", dict(lengths="x")),
-    "too many lengths": (ValueError, "at most 1000", dict(lengths=np.arange(1, 2000))),
+    "a bool": (ValueError, "length", dict(lengths=True)),
+    "a text": (ValueError, "length", dict(lengths="x")),
+    "too many lengths": (ValueError, "1 to 1000 entries", dict(lengths=np.arange(1, 2000))),
+    "none short enough": (ValueError, "lengths", dict(tokens=es.Cube(2), lengths=[2000], longest=1000)),
     "queries of another dimension": (ValueError, "queries", dict(queries=es.Gaussian.standard(3))),
-    "texts for queries": (TypeError, "queries", dict(queries="normal")),
+    "texts for queries": (ValueError, "queries", dict(queries="normal")),
     "objects for queries": (TypeError, "queries", dict(queries=np.array([[None, None]]))),
     "a query that is not a number": (ValueError, "is NaN", dict(queries=[[np.nan, 0.0]])),
     "tokens of another dimension": (ValueError, "tokens", dict(tokens=es.Cube(3))),
-    "an engine that cannot": (ValueError, "simulate", dict(tokens=es.Cube(2), engine="exact")),
-    "no head": (TypeError, "head", dict(head="softmax")),
-    "no room": (
-        MemoryError,
-        "simulated units",
-        dict(tokens=es.Cube(2), lengths=np.arange(1, 1000) * 10**9, trials=2**24),
-    ),
+    "an engine that cannot": (ValueError, "no exact theory", dict(tokens=es.Cube(2), engine="exact")),
+    "no head": (ValueError, "head", dict(head="softmax")),
+    "another head": (TypeError, "head", dict(head=es.LinearAttention(np.eye(2), np.eye(2)))),
+    "no room": (ValueError, "fit into memory", dict(tokens=es.Cube(2), lengths=np.arange(1, 1000), trials=2**24)),
+    "too much work": (ValueError, "units of work", dict(tokens=es.Cube(2), lengths=[10**9], trials=2**24)),
 }
 
 

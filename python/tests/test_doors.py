@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import esscher as es
@@ -136,6 +137,45 @@ def test_doors_agree(name: str, binary: Path, tmp_path: Path) -> None:
     for column in expected[0]:
         found = [None if value is None or value != value else value for value in run.result[column].tolist()]
         assert found == [row[column] for row in expected], column
+
+
+@pytest.mark.parametrize("name", [name for name in QUESTIONS if QUESTIONS[name][0] == "horizon"])
+def test_a_horizon_is_the_answer_of_its_question(name: str) -> None:
+    request = dict(QUESTIONS[name][1])
+    answer = es.ask("horizon", **request)
+    (row,) = answer.rows()
+    dimension = 1 if request["tokens"] in ("gaussian:1", "gaussian:1:0.5") else 2
+    identity = es.SoftmaxAttention(score=np.eye(dimension), value=np.eye(dimension))
+    found = es.horizon(identity, request.pop("tokens"), **request)
+    assert (found.outcome, found.length, found.too_short) == (row["outcome"], row["length"], row["too_short"])
+    assert (found.error, found.error.error, found.accuracy) == (row["value"], row["error"], row["accuracy"])
+    assert str(found) == "\n".join(answer.sentences)
+
+
+@pytest.mark.parametrize(("tokens", "engine"), [("gaussian:2", "exact"), ("rademacher:2", "sampled")])
+def test_a_study_is_the_answer_of_its_question(tokens: str, engine: str) -> None:
+    lengths, quantities = [10, 100, 1000], ["output", "score-gradient", "value-gradient"]
+    identity = es.SoftmaxAttention(score=np.eye(2), value=np.eye(2))
+    asked: dict[str, Any] = {"queries": "gaussian:2", "lengths": lengths, "seed": 3}
+    study = es.concentration(identity, tokens, **asked)
+    rows = es.ask("concentration", tokens=tokens, quantities=quantities, **asked).rows()
+    assert {row["engine"] for row in rows} == {engine}
+    assert study.operator_norm == rows[0]["operator_norm"]
+    for quantity in quantities:
+        errors, slopes, (rate,) = (
+            [row for row in rows if (row["quantity"], row["statistic"]) == (quantity, statistic)]
+            for statistic in ("error", "slope", "rate")
+        )
+        column = f"{quantity.replace('-', '_')}_error"
+        assert study[column].tolist() == [row["value"] for row in errors]
+        assert study[f"{column}_uncertainty"].tolist() == [row["error"] for row in errors]
+        assert study["accuracy"].tolist() == [row["accuracy"] for row in errors]
+        # The fits are made again from the same numbers and their joint covariance.
+        found = study.local_slopes(quantity)  # type: ignore[arg-type]
+        assert found["slope"].tolist() == [row["value"] for row in slopes]
+        assert found["standard_error"].tolist() == [row["error"] for row in slopes]
+        fit = study.rate(quantity)  # type: ignore[arg-type]
+        assert (fit.exponent, *fit.interval) == (rate["value"], rate["lower"], rate["upper"])
 
 
 def test_classes_come_from_where_numbers_are_computed() -> None:

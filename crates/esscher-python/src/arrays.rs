@@ -226,11 +226,7 @@ pub(crate) fn length(value: &Any<'_>) -> PyResult<PromptLength> {
     let number = match value.extract::<f64>() {
         Ok(number) => number,
         Err(error) if error.is_instance_of::<pyo3::exceptions::PyOverflowError>(value.py()) => f64::INFINITY,
-        Err(_) => {
-            let found = value.get_type().name()?;
-            let message = format!("prompt length: expected a whole number, found an object of type {found}");
-            return Err(PyTypeError::new_err(message));
-        }
+        Err(_) => return Err(numbers::wrong_type("prompt length", "a whole number", value)),
     };
     PromptLength::try_from(number).or_raise()
 }
@@ -247,6 +243,19 @@ pub(crate) fn check_dimension(what: &str, found: usize) -> PyResult<()> {
     }
     let message = format!("{what}: {found} coordinates per token, at most {LARGEST_DIMENSION} are supported");
     Err(PyValueError::new_err(message))
+}
+
+/// The tokens of a prompt or a law, rows of an array.
+pub(crate) fn tokens<'py>(what: &'static str, value: &Any<'py>) -> PyResult<Reals<'py>> {
+    let rows = Reals::read(what, value)?;
+    check_dimension(what, rows.matrix()?.ncols())?;
+    Ok(rows)
+}
+
+/// Refuses a list or an axis of another size.
+pub(crate) fn check_size(what: &'static str, expected: usize, found: usize) -> PyResult<()> {
+    let error = esscher_core::Error::Size { what, expected, found };
+    if found == expected { Ok(()) } else { Err(error).or_raise() }
 }
 
 /// Numbers with a shape on their way to NumPy: what functions return.

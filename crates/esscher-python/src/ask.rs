@@ -1,57 +1,85 @@
 //! Any question from Python: keyword arguments become a request, the answer comes back as columns and sentences.
 
 use crate::heads::softmax_from;
-use crate::measures::PyMeasure;
+use crate::measures::{PyMeasure, empirical};
 use crate::prelude::*;
-use crate::runs::{columns, settings, sources};
-use crate::watch::watched;
-use esscher_core::measure::{Empirical, Law};
+use crate::runs::{columns, sources};
+use crate::watch::Watch;
+use esscher_core::measure::Law;
 use esscher_lab::specification::{Mistake, Problem, Written};
+use esscher_lab::{Experiment, Failure, Table};
 use esscher_questions::asking::GivenTokens;
+use esscher_questions::concentration::log_covariances;
 use esscher_questions::conduct::{self, unknown};
-use esscher_questions::questions;
+use esscher_questions::{Planned, questions};
 use esscher_report::Block;
 use pyo3::types::{PyBool, PyFloat, PyInt, PyList, PyString};
 use std::sync::Arc;
 
-export!(fn ask, schema);
+export!(fn ask, study, schema);
 
 /// Answers a question in memory: its columns, its sentences, and its rows as JSON.
 #[pyfunction]
-fn ask<'py>(
+fn ask<'py>(py: Python<'py>, asked: Asked<'py>) -> PyResult<Bound<'py, PyDict>> {
+    let (answer, ()) =
+        answered(py, &asked, |planned, watch| Ok(planned.answer(watch)?.map(|table| (table, ()))))?;
+    Ok(answer)
+}
+
+/// The same for `concentration`, with what fits need beyond the rows: covariances of logarithms and numbers of trials.
+#[pyfunction]
+fn study<'py>(py: Python<'py>, asked: Asked<'py>) -> PyResult<Bound<'py, PyDict>> {
+    let (answer, joint) = answered(py, &asked, |planned, watch| {
+        let Some(tables) = planned.unit_tables(watch)? else { return Ok(None) };
+        let joint = log_covariances(planned, &tables)?;
+        Ok(Some((planned.merge(tables)?, joint)))
+    })?;
+    let by_quantity = PyDict::new(py);
+    for (quantity, covariance, trials) in joint {
+        by_quantity.set_item(quantity.name(), (Array::from(covariance), trials))?;
+    }
+    answer.set_item("joint", by_quantity)?;
+    Ok(answer)
+}
+
+/// Reads and plans `request`, a dictionary of the keys of `question`, and has it computed.
+fn answered<'py, T: Send>(
     py: Python<'py>,
-    question: &str,
-    request: &Bound<'py, PyDict>,
-    seed: Option<u64>,
-    instruction_set: Option<&str>,
-    progress: Option<&Any<'py>>,
-) -> PyResult<Bound<'py, PyDict>> {
+    asked: &Asked<'py>,
+    compute: impl FnOnce(&Planned, &Watch) -> Result<Option<(Table, T)>, Failure> + Send,
+) -> PyResult<(Bound<'py, PyDict>, T)> {
+    let question = asked.text("question")?;
     let known = questions().iter().find(|known| known.name == question);
     let laws = known.map_or_else(Vec::new, |known| (known.properties)());
     let laws = laws.into_iter().filter(|(_, schema, _)| schema["format"] == "law");
     let laws: Vec<String> = laws.map(|(key, _, _)| key).collect();
     let mut exceptions = Vec::new();
-    let mut entries = vec![("kind".to_string(), Written::Text(question.to_string()))];
-    for (key, value) in request.iter() {
+    let mut entries = vec![("kind".to_string(), Written::Text(question))];
+    for (key, value) in asked.get("request")?.cast::<PyDict>()?.iter() {
         let key: String = key.extract()?;
         let is_law = laws.contains(&key);
         entries.extend(written(&key, is_law, &value, &mut exceptions)?.map(|value| (key, value)));
     }
-    let asked = esscher_questions::Asked::written(Written::table(entries), settings(seed, instruction_set)?);
-    let planned = asked.and_then(|asked| asked.plan(&sources())).map_err(|mistake| in_python(&mistake))?;
-    let found = watched(py, progress, |watch| planned.answer(watch))?;
-    Exceptions::joined(&exceptions).or_raise(Ok(()))?;
+    let (settings, exceptions) = (asked.settings()?, Exceptions::joined(&exceptions));
+    let planned = threads::detached(py, || {
+        esscher_questions::Asked::written(Written::table(entries), settings)?.plan(&sources())
+    });
+    exceptions.or_raise(Ok(()))?;
+    let planned = planned.map_err(|mistake| in_python(asked, &mistake))?;
+    let found = asked.watched(|watch| compute(&planned, watch))?;
+    exceptions.or_raise(Ok(()))?;
     let found = found.map_err(|error| match error.downcast::<esscher_core::Error>() {
         Ok(refused) => PyValueError::new_err(refused.to_string()),
         Err(other) => PyRuntimeError::new_err(other.to_string()),
     })?;
-    let found = found.ok_or_else(|| PyRuntimeError::new_err("stopped before an answer"))?;
-    let sections = planned.sections(&found).map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
+    let (table, more) = found.ok_or_else(|| PyRuntimeError::new_err("stopped before an answer"))?;
+    let sections = planned.sections(&table).map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
     let blocks = sections.into_iter().flat_map(|section| section.blocks);
     let sentences: Vec<String> =
         blocks.filter_map(|block| if let Block::Prose(prose) = block { Some(prose) } else { None }).collect();
-    Ok(dictionary!(py, title: planned.title(), columns: columns(py, &found)?, sentences: sentences,
-                   rows: found.to_json().to_string()))
+    let answer = dictionary!(py, title: planned.title(), columns: columns(py, &table)?, sentences: sentences,
+                             rows: table.to_json().to_string());
+    Ok((answer, more))
 }
 
 /// The JSON Schema of specifications: of one question, or of all.
@@ -107,37 +135,31 @@ fn written(
     }
     // Where a law is asked for, an array is given tokens, or the law of a draw of one of its rows.
     if is_law && (key == "tokens" || key == "queries") {
-        let what = if key == "tokens" { "tokens" } else { "queries" };
-        let rows = Reals::read(what, value)?;
-        arrays::check_dimension(what, rows.matrix()?.ncols())?;
-        let given = Arc::new(Empirical::from_tokens(rows.shape()[1], rows.entries()).or_raise()?);
+        let is_tokens = key == "tokens";
+        let given = Arc::new(empirical(if is_tokens { "tokens" } else { "queries" }, value)?);
         let shown = format!("an array of {} rows", given.len());
-        return Ok(Some(match key {
-            "tokens" => Written::native(GivenTokens(given), shown),
-            _ => Written::native::<Law>(given, shown),
+        let native = Written::native::<Law>;
+        return Ok(Some(if is_tokens {
+            Written::native(GivenTokens(given), shown)
+        } else {
+            native(given, shown)
         }));
     }
     if let Ok(plain) = value.call_method0("tolist") {
         return written(key, false, &plain, exceptions);
     }
-    let items = match value.cast::<PyList>() {
-        Ok(list) => list.iter().collect::<Vec<_>>(),
-        Err(_) => match value.cast::<PyTuple>() {
-            Ok(tuple) => tuple.iter().collect(),
-            Err(_) => {
-                let kind = value.get_type().name()?;
-                return Err(PyTypeError::new_err(format!("{key}: {kind} is nothing that a question takes")));
-            }
-        },
-    };
-    let items: Vec<Option<Written>> =
-        items.iter().map(|item| written("", false, item, exceptions)).collect::<PyResult<_>>()?;
-    Ok(Some(Written::list(items.into_iter().flatten())))
+    if !value.is_instance_of::<PyList>() && !value.is_instance_of::<PyTuple>() {
+        let kind = value.get_type().name()?;
+        return Err(PyTypeError::new_err(format!("{key}: {kind} is nothing that a question takes")));
+    }
+    let items = value.try_iter()?.map(|item| written("", false, &item?, exceptions));
+    Ok(Some(Written::list(items.collect::<PyResult<Vec<_>>>()?.into_iter().flatten())))
 }
 
-/// A mistake in the words of Python: keys are arguments here.
-fn in_python(mistake: &Mistake) -> PyErr {
-    let key = &mistake.key;
+/// A mistake in the words of Python: keys are arguments here, some by a name of their own in `names`.
+fn in_python(asked: &Asked<'_>, mistake: &Mistake) -> PyErr {
+    let named = asked.get("names").and_then(|names| names.get_item(&mistake.key)?.extract::<String>());
+    let key = named.as_ref().unwrap_or(&mistake.key);
     let message = match &mistake.problem {
         Problem::Wrong(message) if key.is_empty() => message.clone(),
         Problem::Wrong(message) => format!("{key}: {message}"),

@@ -3,11 +3,13 @@
 use crate::arrays::{self, Any, Reals};
 use crate::failure::{OrRaise, choice};
 use crate::numbers;
+use crate::runs::settings;
 use crate::watch::{Watch, watched};
 use esscher_core::Mat;
 use esscher_core::numerics::InstructionSet;
 use esscher_core::prompt::PromptLength;
 use esscher_core::regression::ContextLength;
+use esscher_questions::Settings;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::ops::RangeInclusive;
@@ -109,6 +111,12 @@ impl<'py> Asked<'py> {
     pub(crate) fn instruction_set(&self) -> PyResult<InstructionSet> {
         let name = self.maybe("instruction_set", |asked, what| asked.text(what))?;
         name.map_or_else(|| Ok(InstructionSet::best()), |name| InstructionSet::named(&name).or_raise())
+    }
+
+    /// `seed` and `instruction_set` of a request that can be written down: TOML has integers of 63 bits.
+    pub(crate) fn settings(&self) -> PyResult<Settings> {
+        let seed = self.maybe("seed", |asked, what| asked.whole(what, 0..=i64::MAX as u64))?;
+        settings(seed, self.maybe("instruction_set", Self::text)?.as_deref())
     }
 
     /// Does long work, reporting to `progress`; see [`watched`].

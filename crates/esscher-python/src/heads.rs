@@ -2,9 +2,9 @@
 
 use crate::measures::PyMeasure;
 use crate::prelude::*;
-use esscher_core::MatRef;
 use esscher_core::attention::{Attention, Gradient, Heads, Linear, Moment, Projections, Scaling, Softmax};
 use esscher_core::measure::{Law, Measure, Prompt};
+use esscher_core::{Mat, MatRef};
 use pyo3::types::PyString;
 use std::sync::Arc;
 
@@ -28,9 +28,7 @@ impl<'py> Tokens<'py> {
             let measure = measure.get();
             return Ok(Tokens::Law(measure.law.clone(), measure.exceptions.clone()));
         }
-        let rows = Reals::read("tokens", value)?;
-        arrays::check_dimension("tokens", rows.matrix()?.ncols())?;
-        Ok(Tokens::Prompt(rows))
+        Ok(Tokens::Prompt(arrays::tokens("tokens", value)?))
     }
 
     /// Gives the measure to `ask`, with the interpreter free meanwhile.
@@ -78,10 +76,7 @@ impl PyAttention {
         if others.is_empty() {
             return Ok(tokens.ask(py, |tokens| head.attend(tokens, entries))?.into());
         }
-        if size != head.query_dimension() {
-            let (what, expected) = ("queries (last axis)", head.query_dimension());
-            return Err(esscher_core::Error::Size { what, expected, found: size }).or_raise();
-        }
+        arrays::check_size("queries (last axis)", head.query_dimension(), size)?;
         let length = match &tokens {
             Tokens::Law(..) => 1024,
             Tokens::Prompt(rows) => rows.shape()[0],
@@ -129,25 +124,54 @@ fn projections(
     value: &Any<'_>,
     factor: Option<&Any<'_>>,
 ) -> PyResult<Projections> {
-    let query = Reals::read("query projection", query)?;
-    let key = Reals::read("key projection", key)?;
-    let value = Reals::read("value projection", value)?;
-    Projections::new(query.matrix()?, key.matrix()?, value.matrix()?, scaling(factor)?).or_raise()
+    let query = arrays::owned_matrix("query projection", query)?;
+    let key = arrays::owned_matrix("key projection", key)?;
+    let value = arrays::owned_matrix("value projection", value)?;
+    Projections::new(query.as_ref(), key.as_ref(), value.as_ref(), scaling(factor)?).or_raise()
 }
 
-/// One softmax attention head T[μ](z) = V ∇Λ_μ(Uz): V times the mean of the tilted tokens.
-///
-/// On a prompt this is Σₗ softmax(⟨zₗ, Uz⟩) V zₗ; on Gaussian tokens it is V(m + GUz), linear in the query.
-///
-/// >>> import esscher as es
-/// >>> head = es.SoftmaxAttention(score=[[1, 0], [0, 1]], value=[[1, -1]])
-/// >>> head(es.Gaussian.standard(2), [0.5, -0.25])          # an infinite prompt
-/// array([0.75])
-/// >>> head([[1.0, 0.0], [0.0, 1.0]], [[0.0, 0.0], [9.0, 0.0]]).shape       # a prompt of two tokens, two queries
-/// (2, 1)
-#[pyclass(name = "SoftmaxAttention", module = "esscher", extends = PyAttention, frozen)]
-pub(crate) struct PySoftmaxAttention {
-    head: Softmax,
+/// U and V as they are given.
+fn score_and_value(score: &Any<'_>, value: &Any<'_>) -> PyResult<(Mat<f64>, Mat<f64>)> {
+    Ok((arrays::owned_matrix("score matrix", score)?, arrays::owned_matrix("value matrix", value)?))
+}
+
+/// A class of heads with their two matrices.
+macro_rules! head_class {
+    ($(#[$documentation:meta])* $class:ident as $name:literal, $head:ty) => {
+        $(#[$documentation])*
+        #[pyclass(name = $name, module = "esscher", extends = PyAttention, frozen)]
+        pub(crate) struct $class {
+            head: $head,
+        }
+
+        impl $class {
+            fn initialiser(head: $head) -> PyClassInitializer<Self> {
+                PyClassInitializer::from(PyAttention { attention: Arc::new(head.clone()) })
+                    .add_subclass($class { head })
+            }
+        }
+
+        getters! { $class, own:
+            /// The score matrix U.
+            score: Array = own.head.score().into();
+            /// The value matrix V.
+            value: Array = own.head.value().into();
+        }
+    };
+}
+
+head_class! {
+    /// One softmax attention head T[μ](z) = V ∇Λ_μ(Uz): V times the mean of the tilted tokens.
+    ///
+    /// On a prompt this is Σₗ softmax(⟨zₗ, Uz⟩) V zₗ; on Gaussian tokens it is V(m + GUz), linear in the query.
+    ///
+    /// >>> import esscher as es
+    /// >>> head = es.SoftmaxAttention(score=[[1, 0], [0, 1]], value=[[1, -1]])
+    /// >>> head(es.Gaussian.standard(2), [0.5, -0.25])          # an infinite prompt
+    /// array([0.75])
+    /// >>> head([[1.0, 0.0], [0.0, 1.0]], [[0.0, 0.0], [9.0, 0.0]]).shape       # a prompt of two tokens, two queries
+    /// (2, 1)
+    PySoftmaxAttention as "SoftmaxAttention", Softmax
 }
 
 /// A softmax head, or a TypeError that names what was found.
@@ -158,26 +182,12 @@ pub(crate) fn softmax_from(value: &Any<'_>) -> PyResult<Softmax> {
     }
 }
 
-impl PySoftmaxAttention {
-    fn initialiser(head: Softmax) -> PyClassInitializer<Self> {
-        PyClassInitializer::from(PyAttention { attention: Arc::new(head.clone()) })
-            .add_subclass(PySoftmaxAttention { head })
-    }
-}
-
-getters! { PySoftmaxAttention, own:
-    /// The score matrix U.
-    score: Array = own.head.score().into();
-    /// The value matrix V.
-    value: Array = own.head.value().into();
-}
-
 #[pymethods]
 impl PySoftmaxAttention {
     #[new]
     fn new(score: &Any<'_>, value: &Any<'_>) -> PyResult<PyClassInitializer<Self>> {
-        let (score, value) = (Reals::read("score matrix", score)?, Reals::read("value matrix", value)?);
-        Ok(PySoftmaxAttention::initialiser(Softmax::new(score.matrix()?, value.matrix()?).or_raise()?))
+        let (score, value) = score_and_value(score, value)?;
+        Ok(PySoftmaxAttention::initialiser(Softmax::new(score.as_ref(), value.as_ref()).or_raise()?))
     }
 
     /// The head of query, key and value projections: U = factor · KᵀQ.
@@ -206,32 +216,20 @@ impl PySoftmaxAttention {
     }
 }
 
-/// One linear attention head V M Uz, M the second moment of the tokens ("raw") or their covariance ("centred").
-///
-/// >>> import esscher as es
-/// >>> head = es.LinearAttention(score=[[1, 0], [0, 1]], value=[[1, -1]])
-/// >>> head(es.Gaussian.standard(2), [0.5, -0.25])
-/// array([0.75])
-#[pyclass(name = "LinearAttention", module = "esscher", extends = PyAttention, frozen)]
-pub(crate) struct PyLinearAttention {
-    head: Linear,
+head_class! {
+    /// One linear attention head V M Uz, M the second moment of the tokens ("raw") or their covariance ("centred").
+    ///
+    /// >>> import esscher as es
+    /// >>> head = es.LinearAttention(score=[[1, 0], [0, 1]], value=[[1, -1]])
+    /// >>> head(es.Gaussian.standard(2), [0.5, -0.25])
+    /// array([0.75])
+    PyLinearAttention as "LinearAttention", Linear
 }
 
 /// The words for the moment of linear attention.
 const MOMENTS: [(&str, Moment); 2] = [("raw", Moment::Raw), ("centred", Moment::Centred)];
 
-impl PyLinearAttention {
-    fn initialiser(head: Linear) -> PyClassInitializer<Self> {
-        PyClassInitializer::from(PyAttention { attention: Arc::new(head.clone()) })
-            .add_subclass(PyLinearAttention { head })
-    }
-}
-
 getters! { PyLinearAttention, own:
-    /// The score matrix U.
-    score: Array = own.head.score().into();
-    /// The value matrix V.
-    value: Array = own.head.value().into();
     /// "raw" or "centred".
     moment: &'static str = MOMENTS.iter().find(|(_, it)| *it == own.head.moment()).map_or("", |(name, _)| name);
 }
@@ -241,9 +239,9 @@ impl PyLinearAttention {
     #[new]
     #[pyo3(signature = (score, value, *, moment = "raw"))]
     fn new(score: &Any<'_>, value: &Any<'_>, moment: &str) -> PyResult<PyClassInitializer<Self>> {
-        let (score, value) = (Reals::read("score matrix", score)?, Reals::read("value matrix", value)?);
+        let (score, value) = score_and_value(score, value)?;
         let moment = choice("moment", moment, &MOMENTS)?;
-        Ok(PyLinearAttention::initialiser(Linear::new(score.matrix()?, value.matrix()?, moment).or_raise()?))
+        Ok(PyLinearAttention::initialiser(Linear::new(score.as_ref(), value.as_ref(), moment).or_raise()?))
     }
 
     /// The head of query, key and value projections: U = factor · KᵀQ.

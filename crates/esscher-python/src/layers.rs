@@ -2,9 +2,9 @@
 
 use crate::measures::{PyGaussian, gaussian_from};
 use crate::prelude::*;
-use esscher_core::Ending;
 use esscher_core::layers::{AtCollapse, ExactFlow, FlowOptions, Layer, flow};
 use esscher_core::measure::Gaussian;
+use esscher_core::{Ending, Mat, MatRef};
 
 export!(class PyLayer, PyExactFlow);
 export!(fn depth, exact_softmax_flow);
@@ -13,21 +13,31 @@ export!(fn depth, exact_softmax_flow);
 #[pyclass(name = "Layer", module = "esscher._native", subclass, frozen)]
 pub(crate) struct PyLayer {
     layer: Layer,
-    kind: Kind,
+    kind: &'static Kind,
     /// As they were given, for pickling.
-    matrices: Vec<esscher_core::Mat<f64>>,
+    matrices: Vec<Mat<f64>>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Softmax,
-    Linear,
-    L2,
-    Sinkhorn,
+/// A kind of attention: its name, its matrices, and what makes a layer of them.
+struct Kind {
+    name: &'static str,
+    matrices: &'static [&'static str],
+    make: fn(&[MatRef<'_, f64>]) -> esscher_core::Result<Layer>,
 }
 
-const KINDS: [(&str, Kind); 4] =
-    [("softmax", Kind::Softmax), ("linear", Kind::Linear), ("l2", Kind::L2), ("sinkhorn", Kind::Sinkhorn)];
+const SCORE: &[&str] = &["score", "value"];
+const PROJECTIONS: &[&str] = &["query", "key", "value"];
+
+static KINDS: [Kind; 4] = [
+    Kind { name: "softmax", matrices: SCORE, make: |given| Layer::softmax(given[0], given[1]) },
+    Kind { name: "linear", matrices: SCORE, make: |given| Layer::linear(given[0], given[1]) },
+    Kind { name: "l2", matrices: PROJECTIONS, make: |given| Layer::l2(given[0], given[1], given[2]) },
+    Kind {
+        name: "sinkhorn",
+        matrices: PROJECTIONS,
+        make: |given| Layer::sinkhorn(given[0], given[1], given[2]),
+    },
+];
 
 /// Numbers in the covariances of all laws of a flow or a stack: half a gigabyte, and as much again for their roots.
 const MOST_NUMBERS: usize = 1 << 26;
@@ -47,7 +57,7 @@ getters! { PyLayer, own:
     /// The dimension d of a token.
     dimension: usize = own.layer.dimension();
     /// Which attention: "softmax", "linear", "l2" or "sinkhorn".
-    kind: &'static str = KINDS.iter().find(|(_, kind)| *kind == own.kind).map_or("", |(name, _)| name);
+    kind: &'static str = own.kind.name;
     /// V.
     value: Array = own.layer.value_matrix().into();
 }
@@ -57,28 +67,17 @@ impl PyLayer {
     #[new]
     #[pyo3(signature = (kind, *matrices))]
     fn new(kind: &str, matrices: &Bound<'_, PyTuple>) -> PyResult<Self> {
-        let kind = choice("kind", kind, &KINDS)?;
-        let names: &[_] = match kind {
-            Kind::Softmax | Kind::Linear => &["score", "value"],
-            Kind::L2 | Kind::Sinkhorn => &["query", "key", "value"],
-        };
-        if matrices.len() != names.len() {
-            let (expected, found) = (names.join(", "), matrices.len());
-            return Err(PyTypeError::new_err(format!(
-                "expected the matrices {expected}, found {found} of them"
-            )));
+        let kind = choice("kind", kind, &KINDS.each_ref().map(|kind| (kind.name, kind)))?;
+        let (names, found) = (kind.matrices, matrices.len());
+        if found != names.len() {
+            let message = format!("expected the matrices {}, found {found} of them", names.join(", "));
+            return Err(PyTypeError::new_err(message));
         }
-        let read = |(what, matrix): (&'static str, Any<'_>)| arrays::owned_matrix(what, &matrix);
-        let matrices: Vec<_> =
-            names.iter().copied().zip(matrices.iter()).map(read).collect::<PyResult<_>>()?;
+        let read = |(what, matrix): (&&'static str, Any<'_>)| arrays::owned_matrix(what, &matrix);
+        let matrices: Vec<_> = names.iter().zip(matrices.iter()).map(read).collect::<PyResult<_>>()?;
         let given: Vec<_> = matrices.iter().map(|matrix| matrix.as_ref()).collect();
         arrays::check_dimension("value", given[given.len() - 1].nrows())?;
-        let layer = match kind {
-            Kind::Softmax => Layer::softmax(given[0], given[1]),
-            Kind::Linear => Layer::linear(given[0], given[1]),
-            Kind::L2 => Layer::l2(given[0], given[1], given[2]),
-            Kind::Sinkhorn => Layer::sinkhorn(given[0], given[1], given[2]),
-        };
+        let layer = (kind.make)(&given);
         Ok(PyLayer { layer: layer.or_raise()?, kind, matrices })
     }
 
@@ -146,14 +145,14 @@ impl PyLayer {
             steps: path.steps))
     }
 
-    fn __repr__(&self) -> PyResult<String> {
-        Ok(format!("Layer({}, dimension={})", self.kind()?, self.layer.dimension()))
+    fn __repr__(&self) -> String {
+        format!("Layer({}, dimension={})", self.kind.name, self.layer.dimension())
     }
 
     fn __getnewargs__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let matrices = self.matrices.iter().map(|matrix| Array::from(matrix.as_ref()).into_pyobject(py));
         let matrices = matrices.map(|array| array.map(Bound::into_any)).collect::<PyResult<Vec<_>>>()?;
-        let kind = self.kind()?.into_pyobject(py)?.into_any();
+        let kind = self.kind.name.into_pyobject(py)?.into_any();
         PyTuple::new(py, std::iter::once(kind).chain(matrices).collect::<Vec<_>>())
     }
 }

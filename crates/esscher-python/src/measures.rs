@@ -33,12 +33,12 @@ type Family<T> = PyClassInitializer<T>;
 impl PyMeasure {
     /// A law that stands for itself.
     fn simple(law: impl Measure + 'static) -> Self {
-        PyMeasure { law: std::sync::Arc::new(law), exceptions: Exceptions::default(), depth: 1, recipe: None }
+        PyMeasure::custom(law, Exceptions::default())
     }
 
     /// A user's law.
     pub(crate) fn custom(law: impl Measure + 'static, exceptions: Exceptions) -> Self {
-        PyMeasure { exceptions, ..PyMeasure::simple(law) }
+        PyMeasure { law: std::sync::Arc::new(law), exceptions, depth: 1, recipe: None }
     }
 
     /// A law made of others.
@@ -49,7 +49,7 @@ impl PyMeasure {
             return Err(PyValueError::new_err(message));
         }
         let exceptions = Exceptions::joined(parts.iter().map(|part| &part.exceptions));
-        Ok(PyMeasure { law: std::sync::Arc::new(law), exceptions, depth, recipe: None })
+        Ok(PyMeasure { depth, ..PyMeasure::custom(law, exceptions) })
     }
 
     /// A family, made again by its class with these arguments.
@@ -80,10 +80,7 @@ impl PyMeasure {
         let tilts = Reals::read("tilt", tilts)?;
         let (others, size, entries) = tilts.vectors()?;
         let mut numbers = room_for("the answer", &[others.iter().product(), each.iter().product()])?;
-        let expected = self.law.dimension();
-        if size != expected {
-            return Err(esscher_core::Error::Size { what: "the tilt", expected, found: size }).or_raise();
-        }
+        arrays::check_size("the tilt", self.law.dimension(), size)?;
         let mut tilts = entries.chunks_exact(size);
         while tilts.len() > 0 {
             let answered = threads::detached(py, || {
@@ -135,11 +132,14 @@ pub(crate) fn measure_from(what: &'static str, value: &Any<'_>) -> PyResult<(Law
     {
         return Err(numbers::wrong_type(what, "a measure or an array of tokens", value));
     }
-    let rows = Reals::read(what, value)?;
-    arrays::check_dimension(what, rows.matrix()?.ncols())?;
+    Ok((std::sync::Arc::new(empirical(what, value)?), Exceptions::default()))
+}
+
+/// The empirical measure of the rows of an array.
+pub(crate) fn empirical(what: &'static str, value: &Any<'_>) -> PyResult<Empirical> {
+    let rows = arrays::tokens(what, value)?;
     let (dimension, entries) = (rows.shape()[1], rows.entries());
-    let law = threads::on_all(|| Empirical::from_tokens(dimension, entries)).or_raise()?;
-    Ok((std::sync::Arc::new(law), Exceptions::default()))
+    threads::on_all(|| Empirical::from_tokens(dimension, entries)).or_raise()
 }
 
 getters! { PyMeasure, own:
@@ -388,11 +388,7 @@ impl PyMixture {
             Some(weights) => arrays::owned_vector("weights", weights)?,
             None => vec![1.0; components.len()],
         };
-        if given.len() != components.len() {
-            let (expected, found) = (components.len(), given.len());
-            let error = esscher_core::Error::Size { what: "the list of weights", expected, found };
-            return Err(error).or_raise();
-        }
+        arrays::check_size("the list of weights", components.len(), given.len())?;
         let weighted = given.iter().copied().zip(components.iter().map(|part| part.law.clone())).collect();
         let mixture = Mixture::new(weighted).or_raise()?;
         let weights = mixture.weights();
@@ -433,10 +429,7 @@ impl PyEmpirical {
     #[new]
     #[pyo3(signature = (tokens, weights = None))]
     fn new(tokens: &Any<'_>, weights: Option<&Any<'_>>) -> PyResult<Family<Self>> {
-        let rows = Reals::read("tokens", tokens)?;
-        arrays::check_dimension("tokens", rows.matrix()?.ncols())?;
-        let (dimension, entries) = (rows.shape()[1], rows.entries());
-        let mut empirical = threads::on_all(|| Empirical::from_tokens(dimension, entries)).or_raise()?;
+        let mut empirical = empirical("tokens", tokens)?;
         let weights = weights.map(|weights| arrays::owned_vector("weights", weights)).transpose()?;
         if let Some(weights) = &weights {
             empirical = threads::on_all(|| empirical.with_weights(weights)).or_raise()?;
@@ -467,9 +460,9 @@ getters! { PyEmpirical, own:
     };
 }
 
-/// Defines a family given by numbers alone.
-macro_rules! family_of_numbers {
-    ($(#[$documentation:meta])* $class:ident as $name:literal $signature:literal: $law:ty, ($($argument:ident = $default:literal),*)) => {
+/// Families given by numbers alone: a dimension, and parameters with their defaults.
+macro_rules! families_of_numbers {
+    ($($(#[$documentation:meta])* $class:ident as $name:literal, $law:ident($($argument:ident = $default:literal)?), $signature:literal;)+) => {$(
         $(#[$documentation])*
         #[pyclass(name = $name, module = "esscher", extends = PyMeasure, frozen)]
         pub(crate) struct $class;
@@ -477,37 +470,26 @@ macro_rules! family_of_numbers {
         #[pymethods]
         impl $class {
             #[new]
-            #[pyo3(signature = (dimension, $($argument = None),*),
-                   text_signature = $signature)]
-            fn new(
-                py: Python<'_>,
-                dimension: &Any<'_>,
-                $($argument: Option<&Any<'_>>),*
-            ) -> PyResult<Family<Self>> {
-                $(let $argument = $argument.map_or(Ok($default), |value| numbers::real(stringify!($argument), value))?;)*
-                let law = <$law>::new(arrays::dimension(dimension)?, $($argument),*).or_raise()?;
-                PyMeasure::simple(law).again(py, (dimension, $($argument),*), $class)
+            #[pyo3(signature = (dimension, $($argument = None)?), text_signature = $signature)]
+            fn new(py: Python<'_>, dimension: &Any<'_>, $($argument: Option<&Any<'_>>)?) -> PyResult<Family<Self>> {
+                $(let $argument = $argument.map_or(Ok($default), |value| numbers::real(stringify!($argument), value))?;)?
+                let law = $law::new(arrays::dimension(dimension)?, $($argument)?).or_raise()?;
+                PyMeasure::simple(law).again(py, (dimension, $($argument)?), $class)
             }
         }
-    };
+    )+};
 }
 
-family_of_numbers!(
+families_of_numbers! {
     /// Independent signs ±1 with equal probability.
-    PyRademacher as "Rademacher" "(dimension)": Rademacher, ()
-);
-family_of_numbers!(
+    PyRademacher as "Rademacher", Rademacher(), "(dimension)";
     /// The uniform law on the cube [−1, 1]ᵈ.
-    PyCube as "Cube" "(dimension)": Cube, ()
-);
-family_of_numbers!(
+    PyCube as "Cube", Cube(), "(dimension)";
     /// The uniform law on the sphere of this radius.
-    PySphere as "Sphere" "(dimension, radius=1.0)": Sphere, (radius = 1.0)
-);
-family_of_numbers!(
+    PySphere as "Sphere", Sphere(radius = 1.0), "(dimension, radius=1.0)";
     /// Independent two-sided exponential coordinates of this scale: tilts must stay below 1/scale.
-    PyLaplace as "Laplace" "(dimension, scale=1.0)": Laplace, (scale = 1.0)
-);
+    PyLaplace as "Laplace", Laplace(scale = 1.0), "(dimension, scale=1.0)";
+}
 
 /// The law of Az + b for z from another measure; `matrix` may be a number that scales.
 ///
@@ -530,9 +512,8 @@ impl PyAffine {
     ) -> PyResult<Family<Self>> {
         let d = base.law.dimension();
         let given = Reals::read("matrix", matrix)?;
-        let scale = |factor: f64| Mat::from_fn(d, d, |i, j| if i == j { factor } else { 0.0 });
         let owned = match (given.shape(), given.entries()) {
-            ([], &[factor]) => scale(factor),
+            ([], &[factor]) => Mat::from_fn(d, d, |i, j| if i == j { factor } else { 0.0 }),
             _ => given.matrix()?.to_owned(),
         };
         arrays::check_dimension("matrix (rows)", owned.nrows())?;
@@ -541,9 +522,7 @@ impl PyAffine {
             None => vec![0.0; owned.nrows()],
         };
         let law = Affine::new(owned.as_ref(), &shift, base.law.clone()).or_raise()?;
-        let bases = [base];
-        let measure = PyMeasure::composed(law, &bases)?;
-        let [base] = bases;
+        let measure = PyMeasure::composed(law, std::slice::from_ref(&base))?;
         measure.again(py, (base, Array::from(owned), Array::from(shift)), PyAffine)
     }
 }

@@ -6,9 +6,10 @@ use crate::{Download, Sources, questions};
 use esscher_core::Monitor;
 use esscher_core::numerics::InstructionSet;
 use esscher_lab::specification::{self, Mistake, Section, Written};
-use esscher_lab::{Experiment, Failure, Table, Unit};
-#[cfg(feature = "audit")]
+use esscher_lab::{Account, Experiment, Failure, Table, Unit};
+use rayon::prelude::*;
 use std::any::Any;
+use std::sync::{Mutex, PoisonError};
 
 /// What is decided outside the file.
 #[derive(Debug, Clone, Copy)]
@@ -181,7 +182,6 @@ impl Planned {
     }
 
     /// The plan itself, for whoever goes on from its result and knows the question.
-    #[cfg(feature = "audit")]
     pub(crate) fn plan_of<P: Plan>(&self) -> Result<&P, Failure> {
         let plan: &dyn Any = &*self.plan;
         plan.downcast_ref().ok_or_else(|| "the plan is that of another question".into())
@@ -189,13 +189,30 @@ impl Planned {
 
     /// The answer, computed here and kept in memory; nothing if the monitor asked to stop.
     pub fn answer(&self, monitor: &dyn Monitor) -> Result<Option<Table>, Failure> {
-        let mut tables = Vec::new();
-        for unit in 0..self.plan.unit_count() {
-            let found = if monitor.should_stop() { None } else { self.plan.run_unit(unit, monitor)? };
-            let Some(table) = found else { return Ok(None) };
-            tables.push(table);
-        }
-        self.plan.merge(tables).map(Some)
+        self.unit_tables(monitor)?.map(|tables| self.plan.merge(tables)).transpose()
+    }
+
+    /// The tables of all units in their order, computed on all threads; nothing if the monitor asked to stop.
+    ///
+    /// # Errors
+    /// What the mathematics refuses.
+    pub fn unit_tables(&self, monitor: &dyn Monitor) -> Result<Option<Vec<Table>>, Failure> {
+        let units = self.plan.units();
+        let count = units.len();
+        let plan: Vec<_> =
+            units.into_iter().enumerate().map(|(number, unit)| (number, unit, false)).collect();
+        let account = Mutex::new(Account::new(&plan));
+        let run = |unit: usize| {
+            if monitor.should_stop() {
+                return Ok(None);
+            }
+            let own = UnitMonitor { unit, account: &account, whole: monitor };
+            let table = self.plan.run_unit(unit, &own)?;
+            own.progress(1, 1);
+            Ok(table)
+        };
+        let found: Result<Vec<Option<Table>>, Failure> = (0..count).into_par_iter().map(run).collect();
+        Ok(found?.into_iter().collect())
     }
 
     /// The title for people.
@@ -221,6 +238,25 @@ impl Planned {
     /// The result as sections of a document; an error if it is of another experiment.
     pub fn sections(&self, result: &Table) -> Result<Vec<esscher_report::Section>, Failure> {
         self.plan.sections(result)
+    }
+}
+
+/// A unit's view of who watches all of them.
+struct UnitMonitor<'a> {
+    unit: usize,
+    account: &'a Mutex<Account>,
+    whole: &'a dyn Monitor,
+}
+
+impl Monitor for UnitMonitor<'_> {
+    fn progress(&self, completed: usize, total: usize) {
+        let mut account = self.account.lock().unwrap_or_else(PoisonError::into_inner);
+        account.advance(self.unit, completed as f64 / total.max(1) as f64);
+        self.whole.progress((account.fraction() * 1e6) as usize, 1_000_000);
+    }
+
+    fn should_stop(&self) -> bool {
+        self.whole.should_stop()
     }
 }
 

@@ -86,6 +86,12 @@ fn read_head(
     is_square: bool,
 ) -> Result<Softmax, Mistake> {
     if let Some(head) = section.native::<Softmax>(key) {
+        let found = head.token_dimension();
+        if found != dimension {
+            let message =
+                format!("expected a head for tokens of dimension {dimension}, found one for {found}");
+            return Err(section.mistake(key, message));
+        }
         return Ok(head.as_ref().clone());
     }
     section.table(key, |head| {

@@ -46,7 +46,7 @@ fn read(section: &mut Section, key: &'static str) -> Result<Vec<PromptLength>, M
             Ok(if from == to { vec![from] } else { PromptLength::logarithmic(from, to, count.max(2)) })
         })?,
         _ => {
-            let given = section.integers(key, 1..=LONGEST, 1..=200, None)?;
+            let given = section.integers(key, 1..=LONGEST, 1..=1000, None)?;
             let made: Result<Vec<PromptLength>, _> = given.into_iter().map(PromptLength::new).collect();
             section.accept(key, made)?
         }

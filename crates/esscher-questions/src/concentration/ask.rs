@@ -2,7 +2,7 @@
 
 use crate::asking::{self, NamedLaw, TokenLaws};
 use esscher_core::Quantity;
-use esscher_core::attention::Softmax;
+use esscher_core::attention::{Attention, Softmax};
 use esscher_core::measure::Law;
 use esscher_core::prompt::{Precision, PromptLength};
 use esscher_lab::specification::{
@@ -33,9 +33,9 @@ keys! {
         /// The law of a token, or several laws with names
         laws: Vec<NamedLaw> = TokenLaws,
         /// The head: U (score) and V (value)
-        head: Softmax = asking::head(1) => asking::head(laws[0].law.dimension()),
+        head: Softmax = head(1) => head(laws[0].law.dimension()),
         /// The law of the queries, averaged over
-        queries: Law = queries(1) => queries(laws[0].law.dimension()),
+        queries: Law = queries(1) => queries(head.query_dimension()),
         /// Factors that every law of tokens is multiplied by
         sigmas: Vec<f64> = asking::sigmas(),
         /// Prompt lengths
@@ -79,12 +79,17 @@ keys! {
     }
 }
 
+fn head(dimension: usize) -> impl Rule<Value = Softmax> {
+    let read = move |section: &mut Section, key| asking::any_head(section, key, dimension);
+    own(read, asking::head_schema()).optional()
+}
+
 fn queries(dimension: usize) -> impl Rule<Value = Law> {
     let read = move |section: &mut Section, key| {
         let queries = asking::law(section, key)?;
         if queries.dimension() != dimension {
             let found = queries.dimension();
-            let message = format!("expected dimension {dimension} as the tokens, found {found}");
+            let message = format!("expected queries of dimension {dimension}, found {found}");
             return Err(section.mistake(key, message));
         }
         Ok(queries)

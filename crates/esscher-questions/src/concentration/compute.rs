@@ -4,12 +4,13 @@ use super::answer::{self, Row, Statistic};
 use super::ask::Engines;
 use super::states::{self, UnitNumber};
 use super::{Ask, describe, rates};
+use crate::Planned;
 use crate::asking::ScaledLaw;
 use crate::question::{Failure, Given, Mistake, Monitor, Plan, Section, Unit};
 use esscher_core::concentration::{Concentration, Engine, HeavyTail, Study, StudyRow};
 use esscher_core::measure::Law;
 use esscher_core::prompt::{PromptLength, QueryAverage, SampleOptions, SampledPrompts, rate_exponent};
-use esscher_core::{Completion, Estimate, Quantity, Unwatched};
+use esscher_core::{Completion, Estimate, Mat, Quantity, Unwatched};
 use esscher_lab::{Record, Table, TableError};
 use std::ops::Range;
 
@@ -89,6 +90,14 @@ pub(super) fn plan(ask: Ask, section: &mut Section, given: Given) -> Result<Conc
                 (Work::Exact(average), vec![Unit { label, cost }])
             } else {
                 let simulation = section.accept("sampled", setting.simulation(options))?;
+                let (units, count) = (f64::from(simulation.units()), lengths.len() as f64);
+                if units * count * count > LARGEST_JOINT_ERRORS {
+                    let message = format!(
+                        "the joint errors of {units} simulated units at {count} lengths do not fit into memory; ask for \
+                         fewer trials or fewer lengths"
+                    );
+                    return Err(section.mistake("sampled", message));
+                }
                 Work::sampled(simulation, options, &law)
             };
             let exponent = section.accept("head", exponent(&law.tokens, &ask.queries, operator_norm))?;
@@ -117,6 +126,9 @@ fn exact_cost(tokens: &Law, average: QueryAverage, lengths: usize) -> f64 {
         per_query * queries * 40.0
     }
 }
+
+/// Numbers in the joint errors of all simulated units, about: 8 GB for each quantity.
+const LARGEST_JOINT_ERRORS: f64 = 2e9;
 
 /// Seconds that a unit of the run should take.
 const UNIT_SECONDS: f64 = 1.0;
@@ -181,8 +193,7 @@ impl ConcentrationPlan {
         let (mut errors, study) = match &case.work {
             Work::Exact(_) => (read_all(units)?, None),
             Work::Sampled { options, simulation, .. } => {
-                let done = states::read(simulation, &read_all::<UnitNumber>(units)?)?;
-                let study = case.setting.resume(*options, done, &Unwatched)?;
+                let study = case.simulated(*options, simulation, units)?;
                 (case.errors(&self.quantities, &study), Some(study))
             }
         };
@@ -194,6 +205,25 @@ impl ConcentrationPlan {
         }
         Ok(rows)
     }
+}
+
+/// What fits of the first law need beyond the rows of the answer, from the tables of the units: Cov(ln vᵢ, ln vⱼ) over
+/// the simulated lengths with the number of trials; nothing of exact errors.
+///
+/// # Errors
+/// Another question, tables of another experiment.
+pub fn log_covariances(
+    planned: &Planned,
+    units: &[Table],
+) -> Result<Vec<(Quantity, Mat<f64>, u64)>, Failure> {
+    let plan: &ConcentrationPlan = planned.plan_of()?;
+    let Some(case) = plan.cases.first() else { return Ok(Vec::new()) };
+    let Work::Sampled { options, simulation, groups, .. } = &case.work else { return Ok(Vec::new()) };
+    let study = case.simulated(*options, simulation, &units[..groups.len().min(units.len())])?;
+    let joint = |&quantity: &Quantity| {
+        study.log_covariance(quantity).map(|(covariance, trials)| (quantity, covariance, trials))
+    };
+    Ok(plan.quantities.iter().filter_map(joint).collect())
 }
 
 /// The rows of several tables.
@@ -226,6 +256,17 @@ impl Case {
                 Ok(Some(Table::of(&numbers)?))
             }
         }
+    }
+
+    /// The study whose simulation is in these tables.
+    fn simulated(
+        &self,
+        options: SampleOptions,
+        simulation: &SampledPrompts,
+        units: &[Table],
+    ) -> Result<Study, Failure> {
+        let done = states::read(simulation, &read_all::<UnitNumber>(units)?)?;
+        Ok(self.setting.resume(options, done, &Unwatched)?)
     }
 
     /// The errors of a study, with a note where they rest on few trials.

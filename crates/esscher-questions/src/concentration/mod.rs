@@ -9,6 +9,7 @@ mod rates;
 mod states;
 
 pub use ask::{Ask, Engines, ExactAverage, Simulation};
+pub use compute::log_covariances;
 
 crate::question::question! {
     name: "concentration",
