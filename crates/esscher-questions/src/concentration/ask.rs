@@ -33,7 +33,7 @@ keys! {
         /// The law of a token, or several laws with names
         laws: Vec<NamedLaw> = TokenLaws,
         /// The head: U (score) and V (value)
-        head: Softmax = head(1) => head(laws[0].law.dimension()),
+        head: Softmax = asking::any_head(1) => asking::any_head(laws[0].law.dimension()),
         /// The law of the queries, averaged over
         queries: Law = queries(1) => queries(head.query_dimension()),
         /// Factors that every law of tokens is multiplied by
@@ -77,11 +77,6 @@ keys! {
         /// The longest prompt that is simulated
         longest: u64 = integer(1..=LONGEST_SAMPLED).or(100_000_u64),
     }
-}
-
-fn head(dimension: usize) -> impl Rule<Value = Softmax> {
-    let read = move |section: &mut Section, key| asking::any_head(section, key, dimension);
-    own(read, asking::head_schema()).optional()
 }
 
 fn queries(dimension: usize) -> impl Rule<Value = Law> {
