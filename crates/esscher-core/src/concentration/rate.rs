@@ -343,7 +343,7 @@ pub fn local_slopes(points: &[RatePoint], dependence: Dependence<'_>) -> Result<
                 return Err(Error::OutOfRange {
                     what: "the length of two points",
                     value: first.length.as_f64(),
-                    expected: "different lengths: a slope needs a distance",
+                    expected: "two different lengths, since a slope needs a distance",
                 });
             }
             // ln(1 + gap): the lengths may be neighbouring numbers near 10¹².

@@ -146,15 +146,9 @@ impl PyDescentState {
 
     #[allow(clippy::type_complexity)] // a name for this tuple would say less than the tuple
     fn __getnewargs__(&self) -> PyResult<(u32, Array, Array, Array, Option<f64>, Vec<RowOut>)> {
+        let (parameters, rows) = (self.parameters()?, self.rows()?);
         let moments = (self.first_moment()?, self.second_moment()?);
-        Ok((
-            self.state.step,
-            self.parameters()?,
-            moments.0,
-            moments.1,
-            self.state.smoothed_loss,
-            self.rows()?,
-        ))
+        Ok((self.state.step, parameters, moments.0, moments.1, self.state.smoothed_loss, rows))
     }
 }
 

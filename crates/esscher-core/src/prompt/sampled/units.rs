@@ -51,7 +51,7 @@ impl SampledUnits {
             |(number, unit): &(&u32, &SampledUnit)| self.units.get(number).is_some_and(|mine| mine != *unit);
         if let Some((&number, _)) = other.units.iter().find(differs) {
             return Err(Error::OutOfRange {
-                what: "a unit that is in both parts but differs, unit",
+                what: "the number of a unit whose two results differ",
                 value: f64::from(number),
                 expected: "units of one simulation, unchanged",
             });
