@@ -162,11 +162,11 @@ fn rate_table(found: &[&Row], quantity: Quantity) -> DataTable {
         .column("$\\kappa(H)$", |one| one.theory)
         .column("class", |one| one.accuracy.name())
         .column("note", |one| one.note.clone());
-    let caption = "with standard errors and intervals.";
-    shortened(table.constant("$\\kappa(H)$", "$\\kappa(H)$")).table(
-        format!("{}-rate", quantity.name()),
-        format!("Fitted rates $\\kappa$ of the {}, {caption}", long_name(quantity)),
-    )
+    let name = long_name(quantity);
+    let caption = format!("Fitted rates $\\kappa$ of the {name}, with standard errors and intervals.");
+    shortened(table)
+        .constant("$\\kappa(H)$", "$\\kappa(H)$")
+        .table(format!("{}-rate", quantity.name()), caption)
 }
 
 fn whole(length: u64) -> String {
