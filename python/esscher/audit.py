@@ -183,7 +183,8 @@ def audit(
     """
     quiet = progress is False or callable(progress) or os.environ.get("ESSCHER_PROGRESS") == "0"
     label = f"{len(model)} dumps" if isinstance(model, list | tuple) else model
-    return Audit(ask(f"audit of {label}", _native.audit_model, locals(), told=None if quiet else _tell))
+    names = {"models": "model"}
+    return Audit(ask(f"audit of {label}", _native.audit_model, locals(), told=None if quiet else _tell, names=names))
 
 
 def models() -> Results:

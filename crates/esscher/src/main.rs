@@ -10,25 +10,21 @@ mod progress;
 mod question_arguments;
 
 use arguments::{Arguments, Common};
-use clap::FromArgMatches;
+use clap::{ArgMatches, FromArgMatches};
 use ending::{Ending, Trouble};
 use output::tell;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let matches = arguments::definition().get_matches();
-    let question = matches.subcommand().and_then(|(name, given)| {
-        question_arguments::quick().find(|question| question.name == name).map(|question| (question, given))
-    });
-    let (json, ended) = match question {
-        Some((question, given)) => match Common::from_arg_matches(given) {
-            Ok(common) => {
-                let ended = commands::prepare(&common);
-                (common.json, ended.and_then(|()| commands::ask::quick(question, given, &common)))
-            }
-            Err(error) => error.exit(),
-        },
-        None => match Arguments::from_arg_matches(&matches) {
+    let named = |name: &str| question_arguments::quick().find(|question| question.name == name);
+    let (json, ended) = match matches.subcommand().map(|(name, given)| (name, named(name), given)) {
+        #[cfg(feature = "audit")]
+        Some(("audit", _, given)) => with_options(given, |common| commands::audit::audit(given, common)),
+        Some((_, Some(question), given)) => {
+            with_options(given, |common| commands::ask::quick(question, given, common))
+        }
+        _ => match Arguments::from_arg_matches(&matches) {
             Ok(arguments) => (arguments.common.json, commands::execute(arguments)),
             Err(error) => error.exit(),
         },
@@ -36,6 +32,17 @@ fn main() -> ExitCode {
     match ended {
         Ok(ending) => ending.code(),
         Err(trouble) => report(&trouble, json),
+    }
+}
+
+/// Carries out a command whose options are made from keys.
+fn with_options(
+    given: &ArgMatches,
+    command: impl FnOnce(&Common) -> Result<Ending, Trouble>,
+) -> (bool, Result<Ending, Trouble>) {
+    match Common::from_arg_matches(given) {
+        Ok(common) => (common.json, commands::prepare(&common).and_then(|()| command(&common))),
+        Err(error) => error.exit(),
     }
 }
 

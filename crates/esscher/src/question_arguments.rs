@@ -1,11 +1,15 @@
-//! Options of quick questions, made from their keys: the same names, documentation, defaults and checks as everywhere.
+//! Options of quick questions and of the audit, made from their keys: the same names, documentation, defaults and checks as everywhere.
 
 use crate::arrays::Array;
 use crate::ending::Trouble;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use esscher_core::measure::Law;
+#[cfg(feature = "audit")]
+use esscher_lab::specification::Keys;
 use esscher_lab::specification::Written;
 use esscher_questions::asking::GivenTokens;
+#[cfg(feature = "audit")]
+use esscher_questions::conduct::AuditRequest;
 use esscher_questions::{Question, questions};
 use serde_json::Value;
 use std::sync::Arc;
@@ -23,10 +27,10 @@ struct QuestionOption {
     required: bool,
 }
 
-/// The options of a question; keys of a table that has only keys of its own come without it: `--score` for `head.score`.
-fn options(question: &Question) -> Vec<QuestionOption> {
+/// The options of keys; keys of a table that has only keys of its own come without it: `--score` for `head.score`.
+fn options(properties: Vec<(String, Value, bool)>) -> Vec<QuestionOption> {
     let mut all = Vec::new();
-    for (key, schema, required) in (question.properties)() {
+    for (key, schema, required) in properties {
         match schema["properties"].as_object().filter(|_| schema["type"] == "object") {
             Some(inner) => all.extend(inner.iter().map(|(inner, schema)| QuestionOption {
                 table: Some(key.clone()),
@@ -42,28 +46,47 @@ fn options(question: &Question) -> Vec<QuestionOption> {
 
 /// The command of a question.
 pub(crate) fn command(question: &'static Question) -> Command {
-    let mut command = Command::new(question.name).about(question.summary).after_help(VALUES);
-    for option in options(question) {
+    let command = Command::new(question.name).about(question.summary).after_help(VALUES);
+    with_options(command, (question.properties)())
+}
+
+/// The options of `esscher audit`: its models come without a name.
+#[cfg(feature = "audit")]
+pub(crate) fn audit(command: Command) -> Command {
+    let command = with_options(command, AuditRequest::properties());
+    command.mut_arg("models", |named| {
+        let help = named.get_help().cloned().unwrap_or_default();
+        Arg::new("models").value_name("MODEL").num_args(1..).required(true).help(help)
+    })
+}
+
+fn with_options(mut command: Command, properties: Vec<(String, Value, bool)>) -> Command {
+    for option in options(properties) {
         let mut help = option.schema["description"].as_str().unwrap_or_default().to_string();
         if let Some(words) = option.schema["enum"].as_array() {
             let words: Vec<&str> = words.iter().filter_map(Value::as_str).collect();
             help += &format!(" [{}]", words.join(", "));
         }
         match &option.schema["default"] {
-            Value::Null | Value::Array(_) => {}
+            Value::Null | Value::Array(_) | Value::Bool(_) => {}
             Value::String(word) => help += &format!(" [default: {word}]"),
             other => help += &format!(" [default: {other}]"),
         }
-        let is_list = option.schema["type"] == "array" && option.schema["format"].is_null();
-        command = command.arg(
-            Arg::new(option.key.clone())
-                .long(option.key.replace('_', "-"))
-                .value_name(value_name(&option.schema))
-                .required(option.required)
-                .allow_hyphen_values(true)
-                .action(if is_list { ArgAction::Append } else { ArgAction::Set })
-                .help(help),
-        );
+        let mut argument = Arg::new(option.key.clone()).long(option.key.replace('_', "-")).help(help);
+        argument = match (option.schema["type"].as_str(), option.schema["format"].is_null()) {
+            (Some("boolean"), _) => argument.action(ArgAction::SetTrue),
+            // Several values after one name, or the name before each; `--length` is `--lengths` too.
+            (Some("array"), true) => {
+                let one = option.key.strip_suffix('s').map(str::to_string);
+                argument.action(ArgAction::Append).num_args(1..).value_delimiter(',').visible_aliases(one)
+            }
+            _ => argument.allow_hyphen_values(true),
+        };
+        if !argument.get_action().takes_values() {
+            command = command.arg(argument);
+            continue;
+        }
+        command = command.arg(argument.value_name(value_name(&option.schema)).required(option.required));
     }
     command.arg(
         Arg::new("seed").long("seed").value_name("N").help("The seed of its random numbers [default: 0]"),
@@ -80,7 +103,9 @@ fn value_name(schema: &Value) -> &'static str {
         (Some("law"), _) => "LAW",
         (Some("matrix"), _) => "MATRIX",
         (Some("vectors"), _) => "NUMBERS|FILE",
+        (_, Some("array")) if schema["items"]["type"] == "string" => "NAMES",
         (_, Some("integer" | "array")) => "N",
+        (_, Some("string")) => "NAME|PATH",
         (_, Some("number")) => "NUMBER",
         _ => "WORD",
     }
@@ -88,9 +113,32 @@ fn value_name(schema: &Value) -> &'static str {
 
 /// What was typed, as a request.
 pub(crate) fn written(question: &'static Question, given: &ArgMatches) -> Result<Written, Trouble> {
-    let mut entries = vec![("kind".to_string(), Written::Text(question.name.to_string()))];
+    let mut entries = entries((question.properties)(), given)?;
+    entries.push(("kind".to_string(), Written::Text(question.name.to_string())));
+    if let Some(seed) = given.get_one::<String>("seed") {
+        entries.push(("seed".to_string(), number(seed)));
+    }
+    Ok(Written::table(entries))
+}
+
+/// What is to be audited.
+#[cfg(feature = "audit")]
+pub(crate) fn audit_request(given: &ArgMatches) -> Result<Written, Trouble> {
+    Ok(Written::table(entries(AuditRequest::properties(), given)?))
+}
+
+/// The keys that were typed.
+fn entries(
+    properties: Vec<(String, Value, bool)>,
+    given: &ArgMatches,
+) -> Result<Vec<(String, Written)>, Trouble> {
+    let mut entries = Vec::new();
     let mut tables: Vec<(String, Vec<(String, Written)>)> = Vec::new();
-    for option in options(question) {
+    for option in options(properties) {
+        if option.schema["type"] == "boolean" {
+            entries.extend(given.get_flag(&option.key).then(|| (option.key, Written::Truth(true))));
+            continue;
+        }
         let Some(texts) = given.get_many::<String>(&option.key) else { continue };
         let texts: Vec<&str> = texts.map(String::as_str).collect();
         let value = value(&option, &texts)?;
@@ -102,11 +150,8 @@ pub(crate) fn written(question: &'static Question, given: &ArgMatches) -> Result
             },
         }
     }
-    if let Some(seed) = given.get_one::<String>("seed") {
-        entries.push(("seed".to_string(), number(seed)));
-    }
     entries.extend(tables.into_iter().map(|(name, inner)| (name, Written::table(inner))));
-    Ok(Written::table(entries))
+    Ok(entries)
 }
 
 /// A number, or what was typed instead, which the rule of the key refuses.
@@ -129,6 +174,9 @@ fn value(option: &QuestionOption, texts: &[&str]) -> Result<Written, Trouble> {
         (Some("vectors"), _) => {
             let array = Array::read(text)?;
             if array.rows == 1 { list(&array.values) } else { rows(&array) }
+        }
+        (_, Some("array")) if option.schema["items"]["type"] == "string" => {
+            Written::list(texts.iter().map(|text| Written::Text((*text).to_string())))
         }
         (_, Some("array")) => Written::list(texts.iter().map(|text| number(text))),
         (_, Some("number" | "integer")) => number(text),

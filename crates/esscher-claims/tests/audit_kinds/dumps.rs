@@ -137,13 +137,7 @@ fn each_of_several_dumps_is_measured_as_the_model_would_be_with_the_others_calib
 }
 
 fn audit_of(paths: &[String], out: &Path) -> AuditRequest {
-    AuditRequest {
-        models: paths.to_vec(),
-        tolerance: 0.3,
-        candidates: ["dropped", "mean", "tilted-gaussian"].map(String::from).to_vec(),
-        out: out.to_path_buf(),
-        ..AuditRequest::of("")
-    }
+    AuditRequest { models: paths.to_vec(), lengths: Vec::new(), texts: None, ..tiny(out) }
 }
 
 #[test]

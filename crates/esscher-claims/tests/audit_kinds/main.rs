@@ -12,7 +12,7 @@ use esscher_audit::model::{ExactAttention, LayerAttention, LayerInput, Model};
 use esscher_audit::replacement::Middle;
 use esscher_claims::{Group, catalogue};
 use esscher_core::Unwatched;
-use esscher_lab::specification::Mistake;
+use esscher_lab::specification::{Mistake, Written};
 use esscher_lab::{Column, Experiment, Origin, Outcome, Row, RunFolder, Share, Table, Unit, Value, Watcher};
 use esscher_questions::conduct::{AssignmentFound, Audit, AuditFound, AuditRequest, Error, Role, audit};
 use esscher_questions::{Asked, Planned, Settings, Sources, questions};
@@ -439,7 +439,7 @@ fn audited(request: &AuditRequest, units: usize) -> Result<Audit, Error> {
     let run = |_: &str, planned: &Planned, folder: &RunFolder| -> Result<Outcome, Error> {
         Ok(esscher_lab::run(planned, folder, Share::WHOLE, &origin, &watcher)?)
     };
-    audit(request, run, &sources())
+    audit(request, Settings::default(), run, &sources())
 }
 
 fn tiny(out: &Path) -> AuditRequest {
@@ -448,9 +448,14 @@ fn tiny(out: &Path) -> AuditRequest {
         tolerance: 0.3,
         candidates: ["dropped", "mean", "tilted-gaussian"].map(String::from).to_vec(),
         texts: Some(3),
-        out: out.to_path_buf(),
-        ..AuditRequest::of("tiny-random")
+        ..audit_of(&["tiny-random".to_string()], out)
     }
+}
+
+/// An audit of these, with everything else as usual.
+fn audit_of(models: &[String], out: &Path) -> AuditRequest {
+    let keys = serde_json::json!({ "models": models, "out": out });
+    AuditRequest::written(Written::from_json(&keys).unwrap()).unwrap()
 }
 
 #[test]
@@ -579,14 +584,14 @@ fn what_makes_no_sense_is_told_before_anything_is_fetched_or_run() {
         let heard = told.clone();
         let sources = Sources::of_user(move |what| heard.lock().unwrap().push(what.to_string()));
         let run = |_: &str, _: &Planned, _: &RunFolder| -> Result<Outcome, Error> { panic!("it is run") };
-        let refused = audit(request, run, &sources);
+        let refused = audit(request, Settings::default(), run, &sources);
         let error = refused.err().unwrap_or_else(|| panic!("accepted"));
         assert!(error.is_request());
         (error.to_string(), told.lock().unwrap().clone())
     };
     // Nobody has this package, so that fetching it would be another error.
     for text in ["text", "test"] {
-        let mut request = AuditRequest { out: out.path().to_path_buf(), ..AuditRequest::of("stories15M") };
+        let mut request = audit_of(&["stories15M".to_string()], out.path());
         let misspelt = Some("bibel".to_string());
         if text == "text" {
             request.text = misspelt
@@ -600,8 +605,12 @@ fn what_makes_no_sense_is_told_before_anything_is_fetched_or_run() {
     let request = AuditRequest { test: Some(short.display().to_string()), ..tiny(out.path()) };
     let (message, _) = refusal(&request);
     assert!(message.contains("`test`") && message.contains("longer text"), "{message}");
-    let (message, _) = refusal(&AuditRequest { tolerance: f64::NAN, ..tiny(out.path()) });
-    assert_eq!(message, "the tolerance is a relative error from 0.000001 to 10, found NaN");
+    let keys = Written::table([
+        ("models".to_string(), Written::list([Written::Text("tiny-random".to_string())])),
+        ("tolerance".to_string(), Written::number(f64::NAN)),
+    ]);
+    let message = AuditRequest::written(keys).unwrap_err().to_string();
+    assert!(message.contains("`tolerance`") && message.contains("from 0.000001 to 10"), "{message}");
     let (message, _) = refusal(&AuditRequest { lengths: vec![160, 96], ..tiny(out.path()) });
     assert_eq!(
         message,
@@ -712,8 +721,7 @@ fn a_real_model_has_heads_that_may_be_replaced() {
     let out = tempfile::tempdir().unwrap();
     let request = AuditRequest {
         text: Some("stories".to_string()),
-        out: out.path().to_path_buf(),
-        ..AuditRequest::of(&model.display().to_string())
+        ..audit_of(&[model.display().to_string()], out.path())
     };
     let began = std::time::Instant::now();
     let found = audited(&request, usize::MAX).unwrap().found.unwrap();

@@ -1,12 +1,12 @@
 //! Checkpoints: the list of those with a name, and the audit of any.
 
+use crate::ask::{in_python, written};
 use crate::prelude::*;
-use crate::runs::{Watching, origin, settings};
+use crate::runs::{Watching, origin};
+use esscher_lab::specification::{Form, Keys, Written};
 use esscher_lab::{RunFolder, Share};
-use esscher_questions::conduct::{self, AssignmentFound, AuditRequest, Criterion};
+use esscher_questions::conduct::{self, AssignmentFound, AuditRequest};
 use esscher_questions::{Planned, Sources};
-use pyo3::types::PyString;
-use std::path::PathBuf;
 
 export!(fn audit_models, audit_model);
 
@@ -27,31 +27,12 @@ fn audit_models(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
 /// `told` is called with a sentence before what takes long beside the runs: a download.
 #[pyfunction]
 fn audit_model<'py>(py: Python<'py>, asked: Asked<'py>) -> PyResult<Bound<'py, PyDict>> {
-    let tolerance = asked.real("tolerance")?;
-    if tolerance.is_nan() {
-        return Err(PyValueError::new_err("tolerance is NaN: expected a relative error, such as 0.05"));
-    }
-    let heads_only = asked.flag("heads_only")?;
-    let seed = asked.maybe("seed", |asked, _| asked.seed())?;
-    let request = AuditRequest {
-        models: some("model", asked.get("model")?, path)?,
-        text: asked.given("text")?.map(|text| path("text", &text)).transpose()?,
-        test: asked.given("test")?.map(|test| path("test", &test)).transpose()?,
-        lengths: asked.given("lengths")?.map_or(Ok(Vec::new()), |given| some("lengths", given, whole))?,
-        tolerance,
-        criterion: asked.choice("criterion", &Criterion::ALL.map(|one| (one.name(), one)))?,
-        candidates: asked
-            .given("candidates")?
-            .map_or(Ok(Vec::new()), |given| some("candidates", given, text))?,
-        texts: asked.given("texts")?.map(|texts| whole("texts", &texts)).transpose()?,
-        heads_only,
-        out: asked.get("out")?.extract()?,
-        settings: settings(seed, None)?,
-    };
+    let request = request(&asked)?;
+    let settings = asked.settings()?;
     let told = asked.given("told")?.map(Bound::unbind);
     let sources = Sources::of_user(move |what| tell(told.as_ref(), what));
     // The model is run as often as its heads are looked at, about.
-    let parts = if heads_only { 1.0 } else { 2.0 };
+    let parts = if request.heads_only { 1.0 } else { 2.0 };
     let audit = asked
         .watched(|watch| {
             let mut before = 0.0;
@@ -60,7 +41,7 @@ fn audit_model<'py>(py: Python<'py>, asked: Asked<'py>) -> PyResult<Bound<'py, P
                 before += 1.0;
                 Ok(esscher_lab::run(planned, folder, Share::WHOLE, &origin("Python"), &watcher)?)
             };
-            conduct::audit::<conduct::Error>(&request, run, &sources)
+            conduct::audit::<conduct::Error>(&request, settings, run, &sources)
         })?
         .or_raise()?;
     // Asked to stop, the call has raised already.
@@ -73,42 +54,18 @@ fn audit_model<'py>(py: Python<'py>, asked: Asked<'py>) -> PyResult<Bound<'py, P
                  full_attention_heads))
 }
 
-/// One thing, or a list of them that is not empty.
-fn some<'py, T>(
-    what: &'static str,
-    given: Any<'py>,
-    read: fn(&'static str, &Any<'py>) -> PyResult<T>,
-) -> PyResult<Vec<T>> {
-    if given.is_instance_of::<PyString>() || given.len().is_err() {
-        return Ok(vec![read(what, &given)?]);
-    }
-    let several = numbers::list(what, &given, |one| read(what, one))?;
-    if several.is_empty() {
-        return Err(PyValueError::new_err(format!(
-            "{what} is empty: expected one at least, or leave it out"
-        )));
-    }
-    Ok(several)
-}
-
-fn whole(what: &'static str, value: &Any<'_>) -> PyResult<u64> {
-    numbers::whole(what, value, 0..=i64::MAX as u64)
-}
-
-fn text(what: &'static str, value: &Any<'_>) -> PyResult<String> {
-    value.extract().map_err(|_| numbers::wrong_type(what, "a text", value))
-}
-
-/// A name or a path.
-fn path(what: &'static str, value: &Any<'_>) -> PyResult<String> {
-    let read = value.extract::<PathBuf>().ok().and_then(|path| path.into_os_string().into_string().ok());
-    match read {
-        Some(path) if path.is_empty() => {
-            Err(PyValueError::new_err(format!("{what} is empty: expected a name or a path")))
+/// The arguments under the names of the keys; one thing stands for a list of it.
+fn request(asked: &Asked<'_>) -> PyResult<AuditRequest> {
+    let mut entries = Vec::new();
+    for (key, schema, _) in AuditRequest::properties() {
+        let Some(value) = asked.given(if key == "models" { "model" } else { &key })? else { continue };
+        let mut given = written(&key, false, &value, &mut Vec::new())?;
+        if schema["type"] == "array" {
+            given = given.map(|one| if one.form() == Form::List { one } else { Written::list([one]) });
         }
-        Some(path) => Ok(path),
-        None => Err(numbers::wrong_type(what, "a name or a path", value)),
+        entries.extend(given.map(|given| (key, given)));
     }
+    AuditRequest::written(Written::table(entries)).map_err(|mistake| in_python(asked, &mistake))
 }
 
 /// Says what takes long. That it could not be said stops nothing.

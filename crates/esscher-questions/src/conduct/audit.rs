@@ -2,16 +2,21 @@
 //! dumps hold.
 
 use super::{Error, publish};
+use crate::audit::{LENGTHS, MOST_DUMPS};
+use crate::audit_heads::TOLERANCES;
 use crate::audit_heads::compute::HeadsPlan;
 use crate::audit_model::compute::ModelPlan;
 use crate::{Planned, Settings, Sources, run_document};
 use esscher_audit::candidate::Candidate;
 use esscher_audit::controls::controlled;
 use esscher_audit::dossier::Standard;
-use esscher_lab::{Failure, Outcome, RunFolder, Table, write_file};
+use esscher_lab::specification::{
+    self, Bounds, Keys, Kind, Mistake, Written, integer, integers, one_of, real, text, texts, truth,
+};
+use esscher_lab::{Failure, Outcome, RunFolder, Table, keys, write_file};
 use esscher_report::Document;
 use prepared::Prepared;
-use std::path::PathBuf;
+use std::path::Path;
 
 mod assignments;
 mod files;
@@ -23,49 +28,40 @@ pub use esscher_audit::dossier::Criterion;
 pub use esscher_audit::role::Role;
 pub use found::{AssignmentFound, Audit, AuditFound, Counts, Estimated};
 
-/// What is to be audited.
-#[derive(Debug, Clone)]
-pub struct AuditRequest {
-    /// A named model or the path of a checkpoint; or the paths of dumps of one model, one per text, whose heads alone are audited.
-    pub models: Vec<String>,
-    /// The text that calibrates and that heads are measured on, by name or path; one that suits the model if there is none.
-    pub text: Option<String>,
-    /// The text that the model is tested on; if only `text` is given, its last third, and the first two thirds calibrate.
-    pub test: Option<String>,
-    /// Tokens of a text; 256 or the model's context for none. The model is tested at the longest.
-    pub lengths: Vec<u64>,
-    /// Relative error of a head that is accepted.
-    pub tolerance: f64,
-    /// By which error.
-    pub criterion: Criterion,
-    /// What may replace a head; the usual ones for none. `dropped`, which costs nothing, is always among them.
-    pub candidates: Vec<String>,
-    /// Measured segments of each text; six of the first and eight of the second, or as many as there are, for none.
-    pub texts: Option<u64>,
-    /// Leave the model out.
-    pub heads_only: bool,
-    /// The folder that gets the audit's.
-    pub out: PathBuf,
-    /// Seed and instruction set.
-    pub settings: Settings,
+keys! {
+    /// What is to be audited. Options, keyword arguments and their checks are made from this list.
+    #[derive(Debug, Clone)]
+    pub struct AuditRequest {
+        /// A named model or a checkpoint's file; or dumps of one model, a file for each text, whose heads alone are audited
+        models: Vec<String> = texts(1..=MOST_DUMPS),
+        /// Text that calibrates and that heads are measured on: stories, bible, jargon, or a file; without it, what suits the model
+        text: Option<String> = text().optional(),
+        /// Another text to test the model on; without it the last third of the first if that is given, which then keeps two thirds
+        test: Option<String> = text().optional(),
+        /// Tokens of a segment, at least 128 (encoders: 64); several show how verdicts change, the longest decides; without it 256
+        lengths: Vec<u64> = integers(LENGTHS, 1..=16).or([]),
+        /// The relative error of a head that is accepted
+        tolerance: f64 = real(Bounds::Between(TOLERANCES.0, TOLERANCES.1)).or(0.05),
+        /// Which error: of the head's output, or of what it adds to the residual stream
+        criterion: Criterion = one_of(&Criterion::ALL.map(|one| (one.name(), one))).or(Criterion::Output.name()),
+        /// What may replace a head, `dropped` always among them; without it ten usual ones
+        candidates: Vec<String> = texts(1..=64).or([]),
+        /// Measured segments of each text, at least 3; without it 6 and 8, or as many as a short text has
+        texts: Option<u64> = integer(3..=256).optional(),
+        /// Leave out the model with replaced heads
+        heads_only: bool = truth().or(false),
+        /// The folder that gets the audit's
+        out: String = text().or("runs"),
+    }
 }
 
 impl AuditRequest {
-    /// An audit of this model with everything else as usual, below the folder `runs`.
-    pub fn of(model: &str) -> Self {
-        AuditRequest {
-            models: vec![model.to_string()],
-            text: None,
-            test: None,
-            lengths: Vec::new(),
-            tolerance: 0.05,
-            criterion: Criterion::Output,
-            candidates: Vec::new(),
-            texts: None,
-            heads_only: false,
-            out: PathBuf::from("runs"),
-            settings: Settings::default(),
-        }
+    /// The request that a door has written down.
+    ///
+    /// # Errors
+    /// A key that is none, or a value that does not fit.
+    pub fn written(written: Written) -> Result<Self, Mistake> {
+        Ok(specification::read_written(written, Self::read)?.0)
     }
 }
 
@@ -75,11 +71,12 @@ impl AuditRequest {
 /// A model or a text that cannot be had, a request that does not fit the model, what `run` says, what the system refuses.
 pub fn audit<E: From<Error>>(
     request: &AuditRequest,
+    settings: Settings,
     mut run: impl FnMut(&str, &Planned, &RunFolder) -> Result<Outcome, E>,
     sources: &Sources,
 ) -> Result<Audit, E> {
-    let prepared = Prepared::of(request, sources)?;
-    let root = request.out.join(&prepared.name);
+    let prepared = Prepared::of(request, settings, sources)?;
+    let root = Path::new(&request.out).join(&prepared.name);
     let mut conducted = |label: &str, planned: &Planned| -> Result<Option<(Table, Document)>, E> {
         let folder = RunFolder::open(&root.join(label), planned).map_err(Error::from)?;
         let Outcome::Finished { result, provenance, .. } = run(label, planned, &folder)? else {
@@ -100,7 +97,7 @@ pub fn audit<E: From<Error>>(
     if let Some(tested) = &prepared.tested {
         let frame = &plan.questions.frame;
         let assignments = controlled(dossier, &plan.standard, frame, *length, plan.questions.seed);
-        let planned = tested.model(request, &assignments.map_err(Error::from)?, sources)?;
+        let planned = tested.model(settings, &assignments.map_err(Error::from)?, sources)?;
         let Some((result, document)) = conducted("model", &planned)? else {
             return Ok(Audit { folder: root, found: None });
         };

@@ -86,7 +86,7 @@ pub(super) fn schema(name: Option<&str>) -> Result<Ending, Trouble> {
 }
 
 /// A mistake in the words of the command line: keys are options here.
-fn in_options(mistake: Mistake) -> Trouble {
+pub(super) fn in_options(mistake: Mistake) -> Trouble {
     let key = mistake.key.strip_prefix("head.").unwrap_or(&mistake.key);
     let (option, inside) = key.split_once('.').unwrap_or((key, ""));
     // Inside a law it is a key again.

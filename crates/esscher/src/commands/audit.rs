@@ -1,27 +1,34 @@
 //! `esscher audit`: the heads of a checkpoint, the model with replaced heads, and one screen on both.
 
-use super::{origin, sources};
-use crate::arguments::{AskedCriterion, Common};
+use super::ask::in_options;
+use super::{origin, settings, sources};
+use crate::arguments::Common;
 use crate::ending::{Ending, Trouble};
 use crate::output::say;
 use crate::progress::Progress;
+use crate::question_arguments;
+use clap::ArgMatches;
 use esscher_lab::{RunFolder, Share};
 use esscher_questions::Planned;
 use esscher_questions::conduct::{
-    self, AssignmentFound, Audit, AuditFound, AuditRequest, Counts, Criterion, Estimated, Role, Running,
+    self, AssignmentFound, Audit, AuditFound, AuditRequest, Counts, Estimated, Role, Running,
 };
 use serde_json::{Value, json};
 use std::time::Instant;
 
-pub(super) fn audit(common: &Common, request: &AuditRequest) -> Result<Ending, Trouble> {
+pub(crate) fn audit(given: &ArgMatches, common: &Common) -> Result<Ending, Trouble> {
     let began = Instant::now();
+    let request = AuditRequest::written(question_arguments::audit_request(given)?).map_err(in_options)?;
+    let seed = given.get_one::<String>("seed").map(|seed| seed.parse::<u64>());
+    let seed = seed.transpose().map_err(|_| Trouble::request("--seed: expected a whole number from 0 on"))?;
+    let settings = settings(common, seed)?;
     let run = |label: &str, planned: &Planned, folder: &RunFolder| {
         let progress = Progress::new(label, common.quiet);
         let outcome = esscher_lab::run(planned, folder, Share::WHOLE, &origin(), &progress);
         progress.clear();
         Ok::<_, Trouble>(outcome?)
     };
-    let Audit { folder, found } = conduct::audit(request, run, &sources(common))?;
+    let Audit { folder, found } = conduct::audit(&request, settings, run, &sources(common))?;
     let Some(found) = found else {
         if common.json {
             say(json!({ "folder": folder, "outcome": "stopped" }))?;
@@ -40,15 +47,6 @@ pub(super) fn audit(common: &Common, request: &AuditRequest) -> Result<Ending, T
         say(format_args!("\n{:.0} s; report: {}", began.elapsed().as_secs_f64(), found.report.display()))?;
     }
     Ok(Ending::Done)
-}
-
-impl From<AskedCriterion> for Criterion {
-    fn from(asked: AskedCriterion) -> Self {
-        match asked {
-            AskedCriterion::Output => Criterion::Output,
-            AskedCriterion::Residual => Criterion::Residual,
-        }
-    }
 }
 
 /// One screen.

@@ -2,7 +2,7 @@
 
 pub(crate) mod ask;
 #[cfg(feature = "audit")]
-mod audit;
+pub(crate) mod audit;
 mod list;
 mod reproduce;
 mod run;
@@ -13,8 +13,6 @@ use crate::output::{tell, write_out};
 use crate::progress::Progress;
 use esscher_core::numerics::InstructionSet;
 use esscher_lab::{Origin, Outcome, RunFolder, Share};
-#[cfg(feature = "audit")]
-use esscher_questions::conduct::AuditRequest;
 use esscher_questions::{Planned, Settings, Sources};
 
 pub(crate) fn execute(arguments: Arguments) -> Result<Ending, Trouble> {
@@ -28,34 +26,6 @@ pub(crate) fn execute(arguments: Arguments) -> Result<Ending, Trouble> {
         Command::Merge { folders, out } => run::merge(&common, &folders, out),
         Command::Report { runs, out } => run::report(&common, &runs, out.as_deref()),
         Command::List { group } => list::list(&common, group.as_deref()),
-        #[cfg(feature = "audit")]
-        Command::Audit {
-            models,
-            text,
-            test,
-            length,
-            tolerance,
-            criterion,
-            candidates,
-            texts,
-            heads_only,
-            run,
-        } => {
-            let request = AuditRequest {
-                models,
-                text,
-                test,
-                lengths: length,
-                tolerance,
-                criterion: criterion.into(),
-                candidates,
-                texts,
-                heads_only,
-                out: run.out,
-                settings: settings(&common, run.seed)?,
-            };
-            audit::audit(&common, &request)
-        }
         Command::Ask { file, seed } => ask::ask(&common, &file, seed),
         Command::Schema { question } => ask::schema(question.as_deref()),
         Command::Example { kind } => list::example(&kind),

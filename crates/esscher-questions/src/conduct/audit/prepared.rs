@@ -4,9 +4,9 @@ use super::{AuditRequest, Error};
 use crate::audit::Excerpt;
 use crate::audit::dumps::Dumps;
 use crate::audit::subject::Subject;
-use crate::audit_heads::{CANDIDATES, TOLERANCES};
+use crate::audit_heads::CANDIDATES;
 use crate::audit_model::written;
-use crate::{Planned, Sources};
+use crate::{Planned, Settings, Sources};
 use esscher_audit::candidate::{Candidate, Frame};
 use esscher_audit::controls::NamedAssignment;
 use esscher_audit::head::Order;
@@ -38,18 +38,26 @@ const MEASURED: u64 = 6;
 const TESTED: u64 = 8;
 
 impl Prepared {
-    pub(super) fn of(request: &AuditRequest, sources: &Sources) -> Result<Self, Error> {
-        check(request)?;
+    pub(super) fn of(request: &AuditRequest, settings: Settings, sources: &Sources) -> Result<Self, Error> {
+        // What a run would refuse is told before anything is fetched.
+        for name in &request.candidates {
+            name.parse::<Candidate>()?;
+        }
         let store = sources.store()?;
         match request.models.as_slice() {
             [model] if store.named(model).is_some() || !is_dump(Path::new(model)) => {
-                Self::of_checkpoint(request, model, sources)
+                Self::of_checkpoint(request, settings, model, sources)
             }
-            paths => Self::of_dumps(request, paths, sources),
+            paths => Self::of_dumps(request, settings, paths, sources),
         }
     }
 
-    fn of_dumps(request: &AuditRequest, paths: &[String], sources: &Sources) -> Result<Self, Error> {
+    fn of_dumps(
+        request: &AuditRequest,
+        settings: Settings,
+        paths: &[String],
+        sources: &Sources,
+    ) -> Result<Self, Error> {
         let given = [
             ("a text", request.text.is_some()),
             ("a text to test on", request.test.is_some()),
@@ -65,12 +73,17 @@ impl Prepared {
         });
         // Read and checked before the specification is: a sentence about files, not about keys.
         let dumps = Dumps::find(paths, sources)?;
-        let heads = heads(request, &dumps.name(), json!({ "dumps": paths }), sources)?;
+        let heads = heads(request, settings, &dumps.name(), json!({ "dumps": paths }), sources)?;
         let name = name(paths.first().map_or("", String::as_str), &heads, "")?;
         Ok(Prepared { name, heads, tested: None })
     }
 
-    fn of_checkpoint(request: &AuditRequest, model: &str, sources: &Sources) -> Result<Self, Error> {
+    fn of_checkpoint(
+        request: &AuditRequest,
+        settings: Settings,
+        model: &str,
+        sources: &Sources,
+    ) -> Result<Self, Error> {
         // A misspelt text is told before anything is fetched.
         for text in request.text.iter().chain(&request.test) {
             find_text(text)?;
@@ -106,7 +119,7 @@ impl Prepared {
             "model": model, "text": calibrating, "text_part": calibrating_part.name(), "calibration": calibration,
         });
         let of_heads = with(&shared, json!({ "lengths": lengths, "texts": texts }));
-        let heads = heads(request, &subject.name, of_heads, sources)?;
+        let heads = heads(request, settings, &subject.name, of_heads, sources)?;
         if request.heads_only {
             let name = name(&subject.name, &heads, "")?;
             return Ok(Prepared { name, heads, tested: None });
@@ -124,7 +137,7 @@ impl Prepared {
         // What the audit of the model refuses is told before the heads are run: its assignments are all that is not known yet.
         let nothing = Role::Named("nothing replaced".to_string());
         let nothing = NamedAssignment { role: nothing, ..NamedAssignment::exact(subject.model.shape()) };
-        tested.model(request, &[nothing], sources)?;
+        tested.model(settings, &[nothing], sources)?;
         let asked = format!("{} {:?}", esscher_lab::sha256(find_text(test)?.as_bytes()), request.texts);
         let name = name(&subject.name, &heads, &asked)?;
         Ok(Prepared { name, heads, tested: Some(tested) })
@@ -135,19 +148,25 @@ impl Tested {
     /// The run of the model with these assignments.
     pub(super) fn model(
         &self,
-        request: &AuditRequest,
+        settings: Settings,
         assignments: &[NamedAssignment],
         sources: &Sources,
     ) -> Result<Planned, Error> {
         let assignments: Vec<Value> = assignments.iter().map(written).collect();
         let keys = with(&self.keys, json!({ "assignments": assignments }));
-        planned("audit-model", &self.title, keys, request, sources)
+        planned("audit-model", &self.title, keys, settings, sources)
     }
 }
 
 /// The run of the heads of what is called `name`. That heads drop the middle is always asked: the table of DuoAttention is about
 /// nothing else.
-fn heads(request: &AuditRequest, name: &str, keys: Value, sources: &Sources) -> Result<Planned, Error> {
+fn heads(
+    request: &AuditRequest,
+    settings: Settings,
+    name: &str,
+    keys: Value,
+    sources: &Sources,
+) -> Result<Planned, Error> {
     let mut candidates = match request.candidates.is_empty() {
         true => CANDIDATES.map(String::from).to_vec(),
         false => request.candidates.clone(),
@@ -158,19 +177,19 @@ fn heads(request: &AuditRequest, name: &str, keys: Value, sources: &Sources) -> 
     let asked = json!({
         "candidates": candidates, "tolerance": request.tolerance, "criterion": request.criterion.name(),
     });
-    planned("audit-heads", &format!("The heads of {name}"), with(&keys, asked), request, sources)
+    planned("audit-heads", &format!("The heads of {name}"), with(&keys, asked), settings, sources)
 }
 
 fn planned(
     kind: &str,
     title: &str,
     keys: Value,
-    request: &AuditRequest,
+    settings: Settings,
     sources: &Sources,
 ) -> Result<Planned, Error> {
     let keys = with(&keys, json!({ "kind": kind, "title": title }));
     let written = Written::from_json(&keys).unwrap_or_else(|| Written::table([]));
-    Ok(Planned::with(written, request.settings, sources)?)
+    Ok(Planned::with(written, settings, sources)?)
 }
 
 /// The keys of two tables.
@@ -190,18 +209,6 @@ fn name(model: &str, heads: &Planned, tested: &str) -> Result<String, Error> {
     }
     let digest = esscher_lab::sha256(format!("{}\n{tested}", heads.specification()).as_bytes());
     Ok(format!("{stem}-{}", digest.chars().take(8).collect::<String>()))
-}
-
-/// What makes no sense for any model.
-fn check(request: &AuditRequest) -> Result<(), Error> {
-    let (least, most) = TOLERANCES;
-    if !(least..=most).contains(&request.tolerance) {
-        return Err(esscher_audit::Error::Tolerance { least, most, found: request.tolerance }.into());
-    }
-    for name in &request.candidates {
-        name.parse::<Candidate>()?;
-    }
-    Ok(())
 }
 
 /// As the kind `audit-heads` takes them; there a smaller window can be asked for.
