@@ -187,7 +187,8 @@ pub(crate) fn definition() -> clap::Command {
     #[cfg(feature = "audit")]
     let all = {
         let about = AUDIT.lines().next().unwrap_or_default();
-        let audit = clap::Command::new("audit").about(about).long_about(AUDIT).after_long_help(AUDIT_EXAMPLES);
+        let audit =
+            clap::Command::new("audit").about(about).long_about(AUDIT).after_long_help(AUDIT_EXAMPLES);
         all.subcommand(question_arguments::audit(audit))
     };
     all

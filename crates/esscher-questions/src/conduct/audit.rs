@@ -11,7 +11,7 @@ use esscher_audit::candidate::Candidate;
 use esscher_audit::controls::controlled;
 use esscher_audit::dossier::Standard;
 use esscher_lab::specification::{
-    self, Bounds, Keys, Kind, Mistake, Written, integer, integers, one_of, real, text, texts, truth,
+    self, Bounds, Keys, Kind, Mistake, Written, integer, integers, one_of, real, truth,
 };
 use esscher_lab::{Failure, Outcome, RunFolder, Table, keys, write_file};
 use esscher_report::Document;
@@ -33,11 +33,11 @@ keys! {
     #[derive(Debug, Clone)]
     pub struct AuditRequest {
         /// A named model or a checkpoint's file; or dumps of one model, a file for each text, whose heads alone are audited
-        models: Vec<String> = texts(1..=MOST_DUMPS),
+        models: Vec<String> = specification::texts(1..=MOST_DUMPS),
         /// Text that calibrates and that heads are measured on: stories, bible, jargon, or a file; without it, what suits the model
-        text: Option<String> = text().optional(),
+        text: Option<String> = specification::text().optional(),
         /// Another text to test the model on; without it the last third of the first if that is given, which then keeps two thirds
-        test: Option<String> = text().optional(),
+        test: Option<String> = specification::text().optional(),
         /// Tokens of a segment, at least 128 (encoders: 64); several show how verdicts change, the longest decides; without it 256
         lengths: Vec<u64> = integers(LENGTHS, 1..=16).or([]),
         /// The relative error of a head that is accepted
@@ -45,13 +45,13 @@ keys! {
         /// Which error: of the head's output, or of what it adds to the residual stream
         criterion: Criterion = one_of(&Criterion::ALL.map(|one| (one.name(), one))).or(Criterion::Output.name()),
         /// What may replace a head, `dropped` always among them; without it ten usual ones
-        candidates: Vec<String> = texts(1..=64).or([]),
+        candidates: Vec<String> = specification::texts(1..=64).or([]),
         /// Measured segments of each text, at least 3; without it 6 and 8, or as many as a short text has
         texts: Option<u64> = integer(3..=256).optional(),
         /// Leave out the model with replaced heads
         heads_only: bool = truth().or(false),
         /// The folder that gets the audit's
-        out: String = text().or("runs"),
+        out: String = specification::text().or("runs"),
     }
 }
 
