@@ -69,16 +69,6 @@ pub enum Error {
     /// An audit of no checkpoint and no dump.
     #[error("there is nothing to audit: give a checkpoint or at least one dump")]
     NothingToAudit,
-    /// A tolerance that accepts nothing or everything.
-    #[error("the tolerance is a relative error from {least} to {most}, found {found}")]
-    Tolerance {
-        /// The smallest that is taken.
-        least: f64,
-        /// The largest that is taken.
-        most: f64,
-        /// The one that was given.
-        found: f64,
-    },
     /// A text, or a part of one, that is too short for what is asked.
     #[error("{what} has {found} tokens, expected at least {needed} for {purpose}: {remedy}")]
     TooFewTokens {
