@@ -94,10 +94,16 @@ pub(super) fn judge(
         tables.push(judged(quantity, &held));
         all.extend(held);
     }
+    drawn.extend(tables);
+    Ok((told(&all, &distances, left_out), drawn))
+}
+
+/// What was found, in words.
+fn told(all: &[Held<'_>], distances: &[f64], left_out: usize) -> String {
     let margins: Vec<f64> = all.iter().filter_map(|held| Some(held.slope - held.bound_slope?)).collect();
     let heavy =
         if left_out > 0 { format!(" ({left_out} heavy-tailed means left out)") } else { String::new() };
-    let found = format!(
+    format!(
         "With one $c_1$ every other error is at most {} of its bound. At the longest lengths the local slope exceeds that of \
          the bound by at least {}, in the {} of {} cases where the bound falls. The engines agree within {} \
          standard errors in {} comparisons{heavy}.",
@@ -107,9 +113,7 @@ pub(super) fn judge(
         all.len(),
         figures(largest(distances.iter().copied())),
         distances.len()
-    );
-    drawn.extend(tables);
-    Ok((found, drawn))
+    )
 }
 
 impl Bound {

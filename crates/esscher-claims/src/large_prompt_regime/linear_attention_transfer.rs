@@ -30,7 +30,8 @@ claim! {
                 than the error, than at the length before, or nearer only with a local rate below 0.1. (Shorter prompts are shown \
                 and not judged: the statement is about long prompts.) Nothing is decided if α lies outside the range of a theorem \
                 (infinite prompts: $\\sqrt 2/(d^{1/4}\\|\\Sigma\\|)$; linear attention at N: $\\sqrt{2/(\\|\\Gamma_N\\|\\sqrt d)}$), \
-                if a flow does not stand still, or if the flows of one of the three are missing.",
+                if a flow does not stand still, if softmax is not known at time T with its error, or if the flows of \
+                one of the three are missing.",
     judge: judge,
 }
 
@@ -101,11 +102,15 @@ fn judge(result: &Table, judging: &mut Judging) -> Result<Found, Failure> {
         rounded_up(largest(ends.iter().filter(|end| end.length.is_none()).map(|end| end.above))),
         sentences.join(". ")
     );
-    let end_table = table(
+    Ok((found, [end_table(&ends), near_table(&near)].into_iter().chain(drawn).collect()))
+}
+
+fn end_table(ends: &[End]) -> Block {
+    table(
         "ends",
         "Where the flows end: distances to the own closed-form limit and to that of the infinite prompt ($N = \\infty$, softmax \
          and linear attention alike), and the risk. Exact.",
-        &ends,
+        ends,
         &[
             ("$d$", &|end| Cell::Integer(end.dimension)),
             ("$N$", &|end| end.length.map_or(text("$\\infty$"), Cell::Integer)),
@@ -113,20 +118,22 @@ fn judge(result: &Table, judging: &mut Judging) -> Result<Found, Failure> {
             ("to the infinite limit", &|end| end.to_infinite_limit.cell()),
             ("risk", &|end| end.risk.cell()),
         ],
-    );
-    let near_table = table(
+    )
+}
+
+fn near_table(near: &[Near]) -> Block {
+    table(
         "softmax",
         "Softmax at finite length: its distance to the limit of linear attention at the time $T$ when the infinite prompt has \
          arrived. Exact.",
-        &near,
+        near,
         &[
             ("$d$", &|one| Cell::Integer(one.dimension)),
             ("$L$", &|one| Cell::Integer(one.length)),
             ("$T$", &|one| number(Some(one.time), None)),
             ("distance", &|one| one.distance.cell()),
         ],
-    );
-    Ok((found, [end_table, near_table].into_iter().chain(drawn).collect::<Vec<Block>>()))
+    )
 }
 
 /// No model may be missing in a dimension or start outside the range of its theorem.

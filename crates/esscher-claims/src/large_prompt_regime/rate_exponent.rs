@@ -156,10 +156,18 @@ fn judge(result: &Table, judging: &mut Judging) -> Result<Found, Failure> {
         told += &format!(" {uncertain} rates are too uncertain to decide.");
     }
     let mut evidence = vec![Block::Figure(against_scale(&[exact, fitted].concat())?)];
-    for panel in main_panels(&mine) {
-        let mut errors = error_figure(&mine, Quantity::Output, &panel, &[]);
+    evidence.extend(panels(&mine, &exponents));
+    evidence.push(judged(&exponents));
+    Ok((told, evidence))
+}
+
+/// Errors against the length, with slopes where they are exact and the exponent 1 elsewhere.
+fn panels(mine: &[&Row], exponents: &[Exponent<'_>]) -> Vec<Block> {
+    let mut evidence = Vec::new();
+    for panel in main_panels(mine) {
+        let mut errors = error_figure(mine, Quantity::Output, &panel, &[]);
         if exponents.iter().any(|one| one.first.is_some() && panel.is_of(&one.row.law)) {
-            let slopes = slope_figure(&mine, Quantity::Output, &panel);
+            let slopes = slope_figure(mine, Quantity::Output, &panel);
             evidence.extend([errors, slopes].map(Block::Figure));
         } else {
             let guides: Vec<Series> =
@@ -169,8 +177,7 @@ fn judge(result: &Table, judging: &mut Judging) -> Result<Found, Failure> {
             evidence.push(Block::Figure(errors));
         }
     }
-    evidence.push(judged(&exponents));
-    Ok((told, evidence))
+    evidence
 }
 
 fn judged(exponents: &[Exponent<'_>]) -> Block {

@@ -107,11 +107,16 @@ fn judge(result: &Table, judging: &mut Judging) -> Result<Found, Failure> {
         rounded_up(largest(shown.iter().map(|one| one.distance.error()))),
         sentences.join("; ")
     );
-    let judged = table(
+    let evidence = [judged(&shown), Block::Figure(against_length(&shown))];
+    Ok((found, evidence.into_iter().chain(drawn).collect()))
+}
+
+fn judged(shown: &[Shown]) -> Block {
+    table(
         "distances",
         "Largest distance between the flows over the interval, largest distance divided by time, and the local rate \
          $\\kappa$ of the former since the length before. Exact.",
-        &shown,
+        shown,
         &[
             ("$d$", &|one| Cell::Integer(one.dimension)),
             ("$L$", &|one| Cell::Integer(one.length)),
@@ -119,9 +124,7 @@ fn judge(result: &Table, judging: &mut Judging) -> Result<Found, Failure> {
             ("distance/$t$", &|one| one.over_time.cell()),
             ("$\\kappa$", &|one| number(one.rate.map(|rate| rate.0), one.rate.map(|rate| rate.1))),
         ],
-    );
-    let evidence = [judged, Block::Figure(against_length(&shown))];
-    Ok((found, evidence.into_iter().chain(drawn).collect()))
+    )
 }
 
 /// Dots for each dimension; 1/L through the last, as far as the length before.
