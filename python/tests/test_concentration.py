@@ -258,6 +258,16 @@ def test_tolerances_are_positive(tolerance):
 WRONG_STUDIES = {
     "no such engine": (ValueError, "engine", dict(engine="quick")),
     "two engines": (ValueError, 'expected "best"', dict(engine="both")),
+    "no room for directions": (
+        ValueError,
+        "fit into memory; expected at most",
+        dict(
+            head=es.SoftmaxAttention(np.eye(300), np.eye(300)),
+            tokens=es.Gaussian.standard(300),
+            queries=es.Gaussian.standard(300),
+            directions=2**20,
+        ),
+    ),
     "no such precision": (ValueError, "precision", dict(precision="half")),
     "no such instruction set": (ValueError, "instruction set", dict(instruction_set="abacus", engine="sampled")),
     "one trial": (ValueError, "trials", dict(trials=1)),

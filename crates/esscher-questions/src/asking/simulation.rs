@@ -1,6 +1,6 @@
-//! Keys of simulations: token scales and the floating-point type of the kernel.
+//! Keys of simulations and averages: token scales, the floating-point type of the kernel, room for directions of queries.
 
-use esscher_core::prompt::Precision;
+use esscher_core::prompt::{Precision, QueryAverage};
 use esscher_lab::specification::{Bounds, Mistake, Rule, Section, own};
 use serde_json::json;
 
@@ -22,4 +22,25 @@ fn read(section: &mut Section, key: &'static str) -> Result<Vec<f64>, Mistake> {
         }
     }
     Ok(sigmas)
+}
+
+/// Numbers in the directions of queries that are held at a time: 2 GB.
+const MOST_NUMBERS: u64 = 1 << 28;
+
+/// Refuses more directions than fit into memory: those of two randomisations are held at a time.
+pub fn check_directions(
+    section: &mut Section,
+    key: &'static str,
+    average: &QueryAverage,
+    dimension: usize,
+) -> Result<(), Mistake> {
+    let most = MOST_NUMBERS / (2 * dimension.max(1) as u64);
+    if u64::from(average.directions) <= most {
+        return Ok(());
+    }
+    let found = average.directions;
+    let message = format!(
+        "{found} directions of dimension {dimension} do not fit into memory; expected at most {most}"
+    );
+    Err(section.mistake(key, message))
 }

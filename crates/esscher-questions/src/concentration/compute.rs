@@ -5,7 +5,7 @@ use super::ask::Engines;
 use super::states::{self, UnitNumber};
 use super::{Ask, describe, rates};
 use crate::Planned;
-use crate::asking::ScaledLaw;
+use crate::asking::{self, ScaledLaw};
 use crate::question::{Failure, Given, Mistake, Monitor, Plan, Section, Unit};
 use esscher_core::concentration::{Concentration, Engine, HeavyTail, Study, StudyRow};
 use esscher_core::measure::Law;
@@ -46,6 +46,7 @@ pub(super) fn plan(ask: Ask, section: &mut Section, given: Given) -> Result<Conc
         randomisations: ask.exact.randomisations as u32,
         seed: given.seed,
     };
+    asking::check_directions(section, "exact", &average, ask.queries.dimension())?;
     let options = SampleOptions {
         trials: ask.sampled.trials as u32,
         queries: ask.sampled.queries as u32,

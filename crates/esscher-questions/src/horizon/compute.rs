@@ -2,7 +2,7 @@
 
 use super::answer::{Outcome, Row};
 use super::{Ask, describe};
-use crate::asking::Tokens;
+use crate::asking::{self, Tokens};
 use crate::measured::Measured;
 use crate::question::{Compute, Failure, Given, Mistake, Monitor, Section, Unit};
 use esscher_core::attention::Attention;
@@ -48,6 +48,7 @@ pub(super) fn plan(ask: Ask, section: &mut Section, given: Given) -> Result<Sear
         Some(randomisations) => average.randomisations = randomisations as u32,
         None => section.fill("randomisations", &Written::number(f64::from(average.randomisations))),
     }
+    asking::check_directions(section, "directions", &average, queries.dimension())?;
     if queries.dimension() != ask.head.query_dimension() {
         let (expected, found) = (ask.head.query_dimension(), queries.dimension());
         return Err(
