@@ -37,8 +37,13 @@ class Horizon:
 
     @property
     def status(self) -> str:
-        """The outcome."""
+        """The outcome, by the name it had before."""
         return self.outcome
+
+    @property
+    def sentence(self) -> str:
+        """The last of the sentences, which has the length."""
+        return self.sentences[-1]
 
     @property
     def accuracy(self) -> str:

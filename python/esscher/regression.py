@@ -78,6 +78,11 @@ class TrainingHorizon(NamedTuple):
     outcome: Literal["found", "beyond"]
     """"beyond" if 10¹² tokens are not enough."""
 
+    @property
+    def ending(self) -> str:
+        """The outcome, by the name it had before."""
+        return self.outcome
+
 
 class _Trained:
     """Training as in the paper, for tasks that have eigenvalues."""
