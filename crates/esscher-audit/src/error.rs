@@ -131,7 +131,7 @@ pub enum Error {
         remedy: &'static str,
     },
     /// An eviction where measures alone can decode.
-    #[error("`{candidate}` is compared on whole texts only: decode with exact heads and measures")]
+    #[error("`{candidate}` cannot decode token by token; use exact heads or measures, such as tilted-gaussian")]
     WholeTextsOnly {
         /// What was asked to decode.
         candidate: Candidate,

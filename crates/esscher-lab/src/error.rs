@@ -208,11 +208,11 @@ impl Error {
             Error::Foreign { .. } => {
                 Some(format!("move it out of the folder, or choose another with {folder}"))
             }
-            Error::Conflict { .. } => Some("delete the one that you do not trust".to_string()),
+            Error::Conflict { .. } => Some("delete one of the two files, and run that shard again".to_string()),
             Error::Incomplete { .. } => {
                 Some(format!("run the shards that are missing, or `{run}` on the merged folder"))
             }
-            Error::NotARun { .. } => Some(format!("`{run}` makes one")),
+            Error::NotARun { .. } => Some(format!("check the path; `{run}` makes a run folder")),
             Error::NoSpecification { .. } => {
                 Some(format!("give a specification in TOML; `{example}` prints one"))
             }

@@ -30,7 +30,7 @@ pub enum ModelError {
     ClientFailed { command: String, said: String },
 
     /// The client reached nobody; the sign is its word for it.
-    #[error("{model} is not in the cache, and {client} reached no registry ({sign})")]
+    #[error("{model} is not in the cache, and {client} could not reach its registry ({sign})")]
     NoNetwork { model: &'static str, client: &'static str, sign: &'static str },
 
     /// The client said that all was well.
@@ -111,11 +111,10 @@ impl ModelError {
             ModelError::DamagedCache { .. } => "delete the file, and it is fetched again",
             ModelError::Changed { .. } => "restore the file, or start a new run with the new one",
             ModelError::NoCheckpoint { .. } => {
-                "give the path of a checkpoint, or the name of a model: `esscher list models`"
+                "give the path of a checkpoint, or the name of a model in the catalogue"
             }
             ModelError::NotInFolder { .. } => {
-                "a folder is read as one of transformers, with model.safetensors, config.json and tokenizer.json; of anything else \
-                 give the checkpoint's file"
+                "a folder must hold model.safetensors, config.json and tokenizer.json; for other formats give the file itself"
             }
             ModelError::NotUtf8 { .. } => "convert it, for example with `iconv -f latin1 -t utf8`",
             ModelError::EmptyText { .. } => "give some pages of prose",

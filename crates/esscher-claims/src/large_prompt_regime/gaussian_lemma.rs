@@ -67,7 +67,7 @@ fn judge(result: &Table, judging: &mut Judging) -> Result<Found, Failure> {
     };
     let found = format!(
         "At all queries up to $|z| = {queries}$, attention over normal tokens differs from linear attention by at most {} \
-         times the bound on rounding errors; more than 1 times would refute the claim. Over other tokens, the controls, \
+         of what rounding can explain; above 1 the claim would be refuted. Over other tokens, the controls, \
          the best affine map leaves at least {} of the variation unexplained (least: {}).",
         figures(largest),
         figures(residual),

@@ -90,7 +90,7 @@ pub(super) fn check_sum(
     }
     let mut mistake = section.mistake(key, format!("{what} has the SHA-256 {found}, expected {expected}"));
     mistake.hint = Some(format!(
-        "it is another file than this specification was written for; without `{key}` any is taken"
+        "this is not the file that the specification names; give that file, or remove `{key}` to accept any"
     ));
     Err(mistake)
 }

@@ -58,7 +58,7 @@ pub(crate) fn check_context(
     if length <= context {
         return Ok(());
     }
-    Err(section.mistake(key, format!("{length} tokens are more than the model's context of {context}")))
+    Err(section.mistake(key, format!("{length} tokens are more than the model's context of {context}; use at most {context}")))
 }
 
 /// Refuses texts in which everything is kept exactly.
@@ -73,7 +73,7 @@ pub(crate) fn check_replaced(
         return Ok(());
     }
     let message = format!(
-        "of {length} tokens too few would be replaced to measure: ask for at least {least}, or for a smaller `window` than {}",
+        "{length} tokens are too few: almost all would be kept exactly; use at least {least}, or a `window` below {}",
         frame.window
     );
     Err(section.mistake(key, message))
@@ -87,7 +87,7 @@ pub(crate) fn check_instruction_set(section: &mut Section, asked: InstructionSet
     }
     Err(section.mistake(
         "kind",
-        format!("an audit runs with the instruction set {best}, found {asked}: leave it out"),
+        format!("an audit always uses the instruction set {best}, found {asked}: remove that setting"),
     ))
 }
 

@@ -31,7 +31,7 @@ keys! {
     pub struct Ask {
         /// The checkpoint: the name of a model, or a path; the path of one dump as well
         model: Option<String> = specification::text().optional(),
-        /// The SHA-256 of the checkpoint; without it any is taken
+        /// The SHA-256 of the checkpoint; if it is not given, any checkpoint is accepted
         sha256: Option<String> = files::sum_key(),
         /// The SHA-256 of its config.json
         config_sha256: Option<String> = files::sum_key(),
@@ -85,7 +85,7 @@ impl Ask {
                 no_texts(section)?;
             }
             (None, Some(_)) if ask.dumps_sha256.is_some() => {
-                return Err(section.mistake("dumps_sha256", "these are sums of `dumps`, and there are none"));
+                return Err(section.mistake("dumps_sha256", "sums are given, but no `dumps`; give the dumps too, or remove the sums"));
             }
             (None, Some(_)) => {}
         }

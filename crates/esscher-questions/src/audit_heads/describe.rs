@@ -209,8 +209,8 @@ impl HeadsPlan {
                 [
                     "half-token-noise",
                     "Half-token noise",
-                    "How far the output moves when a query sees a random half of its tokens: what a prompt of this length knows of \
-                     its own limit.",
+                    "How far the output moves when a query sees a random half of its tokens: no replacement can be \
+                     expected to have a smaller error.",
                     "relative change",
                 ],
                 |portrait| portrait.half_token_noise,

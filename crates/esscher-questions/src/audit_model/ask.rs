@@ -47,7 +47,7 @@ keys! {
         window: Option<u64> = integer(WINDOWS).optional(),
         /// Segments that calibrate the readers
         calibration: u64 = integer(1..=64).or(2_u64),
-        /// Segments that the calibrating text is cut into: an audit cuts it as its heads were measured
+        /// Segments that the calibrating text is cut into, as many as when the heads were measured
         segments: u64 = integer(1..=320) => integer(calibration..=320).or(calibration),
         /// Segments that the model is tested on
         texts: u64 = integer(2..=256).or(8_u64),

@@ -62,8 +62,8 @@ impl ModelPlan {
             (0, None) => String::new(),
             (0, Some(reason)) => format!("; no needles are hidden, for {reason}"),
             (count, _) => format!(
-                "; {count} prompts with four hidden numbers that are asked for at the end (found is a number with all its digits: \
-                 by blind guessing one in 10⁴, by copying any of the four one in four)"
+                "; {count} prompts with four hidden numbers that are asked for at the end (a number is found if all its \
+                 digits are right; blind guessing finds one in 10⁴, copying any of the four finds one in four)"
             ),
         };
         let caution = self.caution().map_or(String::new(), |caution| format!(". **Note:** {caution}"));

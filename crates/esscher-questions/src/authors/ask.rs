@@ -16,13 +16,13 @@ keys! {
             ("toeplitz", AuthorsCovariance::Toeplitz),
         ])
         .or("isotropic"),
-        /// Whether Toeplitz covariates are drawn as by the authors' public code, the Cholesky factor twice on prompts
+        /// Whether to repeat what the authors' public code does to Toeplitz prompts: it applies the Cholesky factor twice
         covariance_bug: bool = truth().or(false),
         /// Prompt lengths, up to 100,000
         lengths: Vec<PromptLength> = asking::lengths_up_to(100_000),
         /// Steps of SGD
         steps: u64 = integer(1..=10_000_000).or(3_000_u64),
-        /// Their rate
+        /// The learning rate of SGD
         rate: f64 = real(Bounds::Between(1e-9, 10.0)).or(1e-3),
         /// What is drawn in a step: projections of prompts, or whole prompts
         draws: Draws = one_of(&[("projections", Draws::Projections), ("prompts", Draws::Prompts)]).or("projections"),

@@ -69,13 +69,13 @@ pub(super) fn plan(ask: Ask, section: &mut Section, given: Given) -> Result<Conc
         };
         if exact && !is_exact {
             let message = format!(
-                "\"{}\" has no exact theory of finite prompts; expected \"sampled\", \"best\" or \"both\"",
+                "\"{}\" has no exact theory of finite prompts; use \"sampled\", \"best\" or \"both\"",
                 law.name
             );
             return Err(section.mistake("engine", message));
         }
         if sampled && short.is_empty() {
-            let message = format!("simulated prompts have at most `sampled.longest` = {longest} tokens");
+            let message = format!("all are above `sampled.longest` = {longest}; add a shorter length, or raise it");
             return Err(section.mistake("lengths", message));
         }
         for (is_exact, lengths) in

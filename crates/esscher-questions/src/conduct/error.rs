@@ -14,7 +14,7 @@ pub enum Error {
     Lab(#[from] esscher_lab::Error),
 
     /// A file whose name cannot be a run's.
-    #[error("{}: the file's name makes no name for a run", file.display())]
+    #[error("{}: no run can be named after this file; rename it, for example to mine.toml", file.display())]
     NoName { file: PathBuf },
 
     /// A share of the work that is none.

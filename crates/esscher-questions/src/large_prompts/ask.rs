@@ -14,7 +14,7 @@ fn known() -> Vec<(&'static str, &'static Entry)> {
 keys! {
     /// Where do mechanisms go as prompts grow?
     pub struct Ask {
-        /// The mechanisms to compare; `esscher list mechanisms` names them
+        /// The mechanisms to compare, by their names in the catalogue
         mechanisms: Vec<&'static Entry> = some_of(&known()),
         /// The law of a token
         tokens: Law = own(asking::law, asking::law_schema()),

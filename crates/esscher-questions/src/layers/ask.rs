@@ -51,7 +51,7 @@ keys! {
         at_collapse: Option<AtCollapse> =
             one_of(&[("stop", AtCollapse::Stop), ("continue", AtCollapse::Continue)]).or("stop");
             if layers.is_none(); else NO_TIME,
-        /// Eigenvalues below this part of the largest at the start have collapsed
+        /// An eigenvalue has collapsed when it is below this fraction of the largest one at the start
         collapse_threshold: Option<f64> = real(Bounds::Between(1e-14, 0.5)).or(1e-6);
             if layers.is_none(); else NO_TIME,
         /// The law of the tokens before the first layer

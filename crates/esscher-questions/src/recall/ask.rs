@@ -15,7 +15,7 @@ const FILLERS: [(&str, Filler); 2] = [("zero", Filler::Zero), ("uniform", Filler
 keys! {
     /// Which small models learn to recall?
     pub struct Ask {
-        /// The mechanisms to train; `esscher list mechanisms` names them
+        /// The mechanisms to train, by their names in the catalogue
         mechanisms: Vec<&'static str> = some_of(&known()),
         /// Number of tokens that there are; half of them are keys
         vocabulary: u64 = integer(4..=65_536).or(128_u64),
@@ -39,7 +39,7 @@ keys! {
         batch: u64 = integer(1..=8192).or(Schedule::default().batch as u64),
         /// The largest learning rate
         learning_rate: f64 = real(Bounds::Between(0.0, 10.0)).or(Schedule::default().learning_rate),
-        /// Steps until it is reached
+        /// Steps until the learning rate is largest
         warm_up: u64 = integer(0..=1_000_000).or(Schedule::default().warm_up as u64),
         /// Weight decay
         weight_decay: f64 = real(Bounds::Between(0.0, 10.0)).or(Schedule::default().weight_decay),

@@ -36,7 +36,7 @@ pub(super) fn plan(mut ask: Ask, section: &mut Section, given: Given) -> Result<
         for model in [Model::Linear, Model::OppositeHeads] {
             if ask.models.contains(&model) {
                 let message = format!(
-                    "\"{model}\" is computed for Gaussian covariates only; leave it out, or the other covariates"
+                    "\"{model}\" is computed for Gaussian covariates only; leave out this model, or the covariates that are not Gaussian"
                 );
                 return Err(section.mistake("models", message));
             }
@@ -46,7 +46,7 @@ pub(super) fn plan(mut ask: Ask, section: &mut Section, given: Given) -> Result<
         {
             let message = format!(
                 "{} prompts of {longest} covariates are too many to draw; with covariates that are not Gaussian, prompts \
-                 times the longest length may be up to 134217728",
+                 times the longest length is at most 134217728: use fewer prompts or shorter lengths",
                 sampling.prompts
             );
             return Err(section.mistake("lengths", message));
@@ -78,7 +78,7 @@ fn check_units(section: &mut Section, ask: &Ask, sampling: &Sampling) -> Result<
     }
     let key = if ask.lengths.is_some() { "lengths" } else { "models" };
     let message = format!(
-        "with the models, dimensions, covariates and draws that makes {units} flows, at most {MOST_UNITS} are planned"
+        "this asks for {units} flows, at most {MOST_UNITS} are planned; use fewer lengths, models, dimensions, covariates or draws"
     );
     Err(section.mistake(key, message))
 }
