@@ -103,7 +103,8 @@ class Plan:
     units: Results
 
     def __init__(self, read: dict[str, Any]) -> None:
-        labels, costs = ([unit[part] for unit in read.pop("units")] for part in (0, 1))
+        units = read.pop("units")
+        labels, costs = ([unit[part] for unit in units] for part in (0, 1))
         self.__dict__.update(read)
         seconds = f"about {sum(costs):.0f} seconds on one core"
         self.units = Results({"label": labels, "cost": costs}, title=self.title, notes=[seconds])

@@ -59,13 +59,15 @@ class Study(Results):
         columns["accuracy"] = rows["accuracy"][measured["output"]]
         self.operator_norm = float(rows["operator_norm"][0])
         self.warnings = tuple(
-            f"the {row['quantity'].replace('-', ' ')} error at L = {row['length']} {row['note']}: "
+            f"the {row['quantity'].replace('-', ' ')} error at L = {row['length']} {row['note']}; "
             "its uncertainty is optimistic"
             for row, is_one in zip(rows, is_error, strict=True)
             if is_one and row["note"] is not None
         )
+        left_out = sorted(set(found["asked_lengths"]) - set(columns["length"].tolist()))
+        notes = [f"not simulated, being above `longest`: {', '.join(map(str, left_out))}"] if left_out else []
         title = f"Concentration of finite prompts, H = {self.operator_norm:.4g}"
-        super().__init__(columns, title=title, notes=self.warnings)
+        super().__init__(columns, title=title, notes=[*self.warnings, *notes])
 
     def rate(self, quantity: Quantity = "output", *, level: float = 0.95) -> RateFit:
         """The fitted exponent κ of L^{−κ} with its interval at this level.
@@ -143,7 +145,7 @@ def concentration(
         randomisations: exact engine: independent randomisations of the directions, 8.
         trials: simulation: the number of prompts, 400.
         query_count: simulation: how many queries are drawn for each prompt, 32.
-        longest: simulation: longer prompts are left out.
+        longest: simulation: longer prompts are left out, which the study notes.
         score_gradient: whether to measure the error of the gradient in U; simulated, it costs d/2 times as much.
         precision: simulation: of scores and exponentials.
         instruction_set: simulation: a name of :func:`instruction_sets`; the best one if None. "portable" gives the same
@@ -171,4 +173,5 @@ def concentration(
         "sampled": {"trials": trials, "queries": query_count, "precision": precision, "longest": longest},
     }
     question = "concentration"
-    return Study(ask(question, _native.study, locals(), names=_NAMES))
+    found = ask(question, _native.study, locals(), names=_NAMES)
+    return Study({**found, "asked_lengths": request["lengths"]})

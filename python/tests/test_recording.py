@@ -168,7 +168,7 @@ def test_dumps_that_do_not_fit_are_refused(fake_torch, tmp_path):
         ([*paths[:2], tmp_path / "cut.npz"], {}, "truncated"),
         (paths[:2], {"text": "bible"}, "a text is given beside dumps"),
         (paths[:2], {"criterion": "residual"}, "`residual` needs the residual stream"),
-        ([], {}, "expected the paths of dumps"),
+        ([], {}, "model: expected a list of 1 to"),
     ]:
         with pytest.raises(ValueError, match=message):
             audit.audit(model, out=tmp_path / "runs", progress=False, **asked)

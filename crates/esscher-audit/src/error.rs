@@ -131,7 +131,9 @@ pub enum Error {
         remedy: &'static str,
     },
     /// An eviction where measures alone can decode.
-    #[error("`{candidate}` cannot decode token by token; use exact heads or measures, such as tilted-gaussian")]
+    #[error(
+        "`{candidate}` cannot decode token by token; use exact heads or measures, such as tilted-gaussian"
+    )]
     WholeTextsOnly {
         /// What was asked to decode.
         candidate: Candidate,

@@ -208,7 +208,9 @@ impl Error {
             Error::Foreign { .. } => {
                 Some(format!("move it out of the folder, or choose another with {folder}"))
             }
-            Error::Conflict { .. } => Some("delete one of the two files, and run that shard again".to_string()),
+            Error::Conflict { .. } => {
+                Some("delete one of the two files, and run that shard again".to_string())
+            }
             Error::Incomplete { .. } => {
                 Some(format!("run the shards that are missing, or `{run}` on the merged folder"))
             }

@@ -13,7 +13,7 @@ use esscher_questions::concentration::log_covariances;
 use esscher_questions::conduct::{self, unknown};
 use esscher_questions::{Planned, questions};
 use esscher_report::Block;
-use pyo3::types::{PyBool, PyFloat, PyInt, PyList, PyString};
+use pyo3::types::{PyBool, PyFloat, PyInt, PyString};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -139,25 +139,29 @@ pub(crate) fn written(
         let is_tokens = key == "tokens";
         let given = Arc::new(empirical(if is_tokens { "tokens" } else { "queries" }, value)?);
         let shown = format!("an array of {} rows", given.len());
-        let native = Written::native::<Law>;
-        return Ok(Some(if is_tokens {
-            Written::native(GivenTokens(given), shown)
-        } else {
-            native(given, shown)
+        return Ok(Some(match is_tokens {
+            true => Written::native(GivenTokens(given), shown),
+            false => Written::native::<Law>(given, shown),
         }));
     }
     if value.hasattr("__fspath__")? {
-        return Ok(Some(Written::Text(value.extract::<PathBuf>()?.to_string_lossy().into_owned())));
+        let path: PathBuf = value.extract()?;
+        let text = path.to_str().ok_or_else(|| {
+            PyValueError::new_err(format!("{key}: the path {} is not UTF-8; rename it", path.display()))
+        })?;
+        return Ok(Some(Written::Text(text.to_string())));
     }
     if let Ok(plain) = value.call_method0("tolist") {
         return written(key, false, &plain, exceptions);
     }
-    if !value.is_instance_of::<PyList>() && !value.is_instance_of::<PyTuple>() {
+    let Ok(items) = value.try_iter() else {
         let kind = value.get_type().name()?;
-        return Err(PyTypeError::new_err(format!("{key}: {kind} is nothing that a question takes")));
-    }
-    let items = value.try_iter()?.map(|item| written("", false, &item?, exceptions));
-    Ok(Some(Written::list(items.collect::<PyResult<Vec<_>>>()?.into_iter().flatten())))
+        let message = format!("{key}: expected numbers, words, arrays or tables, found {kind}");
+        return Err(PyTypeError::new_err(message));
+    };
+    let none = || PyTypeError::new_err(format!("{key}: expected no None in a list"));
+    let items = items.map(|item| written(key, false, &item?, exceptions)?.ok_or_else(none));
+    Ok(Some(Written::list(items.collect::<PyResult<Vec<_>>>()?)))
 }
 
 /// A mistake in the words of Python: keys are arguments here, some by a name of their own in `names`.

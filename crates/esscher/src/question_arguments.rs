@@ -75,10 +75,13 @@ fn with_options(mut command: Command, properties: Vec<(String, Value, bool)>) ->
         let mut argument = Arg::new(option.key.clone()).long(option.key.replace('_', "-")).help(help);
         argument = match (option.schema["type"].as_str(), option.schema["format"].is_null()) {
             (Some("boolean"), _) => argument.action(ArgAction::SetTrue),
-            // Several values after one name, or the name before each; `--length` is `--lengths` too.
+            // Several values after one name, or the name before each; `--length` is `--lengths` too. Words come with commas, so
+            // that a word without a name after them is not taken for one more.
             (Some("array"), true) => {
                 let one = option.key.strip_suffix('s').map(str::to_string);
-                argument.action(ArgAction::Append).num_args(1..).value_delimiter(',').visible_aliases(one)
+                let most = if option.schema["items"]["type"] == "string" { 1 } else { usize::MAX };
+                let several = argument.action(ArgAction::Append).num_args(1..=most).value_delimiter(',');
+                several.allow_negative_numbers(true).visible_aliases(one)
             }
             _ => argument.allow_hyphen_values(true),
         };

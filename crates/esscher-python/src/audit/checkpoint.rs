@@ -58,8 +58,9 @@ fn audit_model<'py>(py: Python<'py>, asked: Asked<'py>) -> PyResult<Bound<'py, P
 fn request(asked: &Asked<'_>) -> PyResult<AuditRequest> {
     let mut entries = Vec::new();
     for (key, schema, _) in AuditRequest::properties() {
-        let Some(value) = asked.given(if key == "models" { "model" } else { &key })? else { continue };
-        let mut given = written(&key, false, &value, &mut Vec::new())?;
+        let argument = if key == "models" { "model" } else { &key };
+        let Some(value) = asked.given(argument)? else { continue };
+        let mut given = written(argument, false, &value, &mut Vec::new())?;
         if schema["type"] == "array" {
             given = given.map(|one| if one.form() == Form::List { one } else { Written::list([one]) });
         }

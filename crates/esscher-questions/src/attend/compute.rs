@@ -23,7 +23,10 @@ pub(super) struct Outputs {
 
 pub(super) fn plan(ask: Ask, section: &mut Section, given: Given) -> Result<Outputs, Mistake> {
     if matches!(ask.tokens, Tokens::Given(_)) && !ask.length.is_empty() {
-        let mistake = section.mistake("length", "a length is for a law of tokens; these tokens are a prompt of their own length");
+        let mistake = section.mistake(
+            "length",
+            "a length is for a law of tokens; these tokens are a prompt of their own length",
+        );
         return Err(mistake.hinted("leave it out, or give a law of tokens such as gaussian:4"));
     }
     let lengths = ask.length.iter().map(|length| PromptLength::new(*length)).collect::<Result<_, _>>();

@@ -58,7 +58,10 @@ pub(crate) fn check_context(
     if length <= context {
         return Ok(());
     }
-    Err(section.mistake(key, format!("{length} tokens are more than the model's context of {context}; use at most {context}")))
+    Err(section.mistake(
+        key,
+        format!("{length} tokens are more than the model's context of {context}; use at most {context}"),
+    ))
 }
 
 /// Refuses texts in which everything is kept exactly.

@@ -85,7 +85,10 @@ impl Ask {
                 no_texts(section)?;
             }
             (None, Some(_)) if ask.dumps_sha256.is_some() => {
-                return Err(section.mistake("dumps_sha256", "sums are given, but no `dumps`; give the dumps too, or remove the sums"));
+                return Err(section.mistake(
+                    "dumps_sha256",
+                    "sums are given, but no `dumps`; give the dumps too, or remove the sums",
+                ));
             }
             (None, Some(_)) => {}
         }

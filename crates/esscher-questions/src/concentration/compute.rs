@@ -28,12 +28,20 @@ struct Case {
     exponent: Option<f64>,
     setting: Concentration,
     work: Work,
-    units: Vec<Unit>,
 }
 
 enum Work {
-    Exact(QueryAverage),
-    Sampled { options: SampleOptions, simulation: Box<SampledPrompts>, groups: Vec<Range<u32>> },
+    Exact {
+        average: QueryAverage,
+        cost: f64,
+    },
+    /// Units of the simulation in groups, with the seconds of one unit.
+    Sampled {
+        options: SampleOptions,
+        simulation: Box<SampledPrompts>,
+        groups: Vec<Range<u32>>,
+        per_unit: f64,
+    },
 }
 
 pub(super) fn plan(ask: Ask, section: &mut Section, given: Given) -> Result<ConcentrationPlan, Mistake> {
@@ -75,7 +83,8 @@ pub(super) fn plan(ask: Ask, section: &mut Section, given: Given) -> Result<Conc
             return Err(section.mistake("engine", message));
         }
         if sampled && short.is_empty() {
-            let message = format!("all are above `sampled.longest` = {longest}; add a shorter length, or raise it");
+            let message =
+                format!("all are above `sampled.longest` = {longest}; add a shorter length, or raise it");
             return Err(section.mistake("lengths", message));
         }
         for (is_exact, lengths) in
@@ -85,10 +94,8 @@ pub(super) fn plan(ask: Ask, section: &mut Section, given: Given) -> Result<Conc
                 Concentration::new(ask.head.clone(), law.tokens.clone(), ask.queries.clone(), lengths);
             let setting = section.accept("lengths", setting)?;
             let operator_norm = section.accept("head", setting.operator_norm())?;
-            let (work, units) = if is_exact {
-                let cost = exact_cost(&law.tokens, average, lengths.len());
-                let label = format!("{}: exact", law.label());
-                (Work::Exact(average), vec![Unit { label, cost }])
+            let work = if is_exact {
+                Work::Exact { average, cost: exact_cost(&law.tokens, average, lengths.len()) }
             } else {
                 let simulation = section.accept("sampled", setting.simulation(options))?;
                 let (units, count) = (f64::from(simulation.units()), lengths.len() as f64);
@@ -102,7 +109,7 @@ pub(super) fn plan(ask: Ask, section: &mut Section, given: Given) -> Result<Conc
                 Work::sampled(simulation, options, &law)
             };
             let exponent = section.accept("head", exponent(&law.tokens, &ask.queries, operator_norm))?;
-            cases.push(Case { law: law.clone(), operator_norm, exponent, setting, work, units });
+            cases.push(Case { law: law.clone(), operator_norm, exponent, setting, work });
         }
     }
     let rates = rates::Fit { from: fit_from, level: ask.level };
@@ -136,7 +143,7 @@ const UNIT_SECONDS: f64 = 1.0;
 
 impl Work {
     /// Units of the simulation in groups of about a second: fixed by the request, not by the machine.
-    fn sampled(simulation: SampledPrompts, options: SampleOptions, law: &ScaledLaw) -> (Self, Vec<Unit>) {
+    fn sampled(simulation: SampledPrompts, options: SampleOptions, law: &ScaledLaw) -> Self {
         let longest = simulation.lengths().last().map_or(1.0, |length| length.as_f64());
         let queries = f64::from(options.queries.max(20));
         let dimension = law.tokens.dimension() as f64;
@@ -147,28 +154,27 @@ impl Work {
         let per_unit = per_trial * f64::from(options.trials) / f64::from(count.max(1));
         let size = (UNIT_SECONDS / per_unit).clamp(1.0, f64::from(count.max(1))) as u32;
         let groups = (0..count).step_by(size as usize).map(|start| start..(start + size).min(count));
-        let groups: Vec<Range<u32>> = groups.collect();
-        let unit = |group: &Range<u32>| Unit {
-            label: format!("{}: simulated units {} to {}", law.label(), group.start + 1, group.end),
-            cost: per_unit * group.len() as f64,
-        };
-        let units = groups.iter().map(unit).collect();
-        (Work::Sampled { options, simulation: Box::new(simulation), groups }, units)
+        let groups = groups.collect();
+        Work::Sampled { options, simulation: Box::new(simulation), groups, per_unit }
     }
 }
 
 // Units are tables of other rows than the answer, so that merging them is left to this question.
 impl Plan for ConcentrationPlan {
     fn units(&self) -> Vec<Unit> {
-        self.cases.iter().flat_map(|case| case.units.clone()).collect()
+        self.cases.iter().flat_map(Case::units).collect()
+    }
+
+    fn unit_count(&self) -> usize {
+        self.cases.iter().map(Case::unit_count).sum()
     }
 
     fn run_unit(&self, mut unit: usize, monitor: &dyn Monitor) -> Result<Option<Table>, Failure> {
         for case in &self.cases {
-            if unit < case.units.len() {
+            if unit < case.unit_count() {
                 return case.run(unit, &self.quantities, monitor);
             }
-            unit -= case.units.len();
+            unit -= case.unit_count();
         }
         Err("there is no such unit".into())
     }
@@ -177,7 +183,7 @@ impl Plan for ConcentrationPlan {
         let mut rows = Vec::new();
         let mut units = units.into_iter();
         for case in &self.cases {
-            let mine: Vec<Table> = units.by_ref().take(case.units.len()).collect();
+            let mine: Vec<Table> = units.by_ref().take(case.unit_count()).collect();
             rows.extend(self.rows(case, &mine)?);
         }
         Ok(Table::of(&rows)?)
@@ -192,7 +198,7 @@ impl ConcentrationPlan {
     /// All rows of a case: errors, slopes, the fitted rate.
     fn rows(&self, case: &Case, units: &[Table]) -> Result<Vec<Row>, Failure> {
         let (mut errors, study) = match &case.work {
-            Work::Exact(_) => (read_all(units)?, None),
+            Work::Exact { .. } => (read_all(units)?, None),
             Work::Sampled { options, simulation, .. } => {
                 let study = case.simulated(*options, simulation, units)?;
                 (case.errors(&self.quantities, &study), Some(study))
@@ -234,6 +240,27 @@ fn read_all<R: Record>(tables: &[Table]) -> Result<Vec<R>, TableError> {
 }
 
 impl Case {
+    fn unit_count(&self) -> usize {
+        match &self.work {
+            Work::Exact { .. } => 1,
+            Work::Sampled { groups, .. } => groups.len(),
+        }
+    }
+
+    fn units(&self) -> Vec<Unit> {
+        let law = self.law.label();
+        match &self.work {
+            Work::Exact { cost, .. } => vec![Unit { label: format!("{law}: exact"), cost: *cost }],
+            Work::Sampled { groups, per_unit, .. } => {
+                let unit = |group: &Range<u32>| Unit {
+                    label: format!("{law}: simulated units {} to {}", group.start + 1, group.end),
+                    cost: per_unit * group.len() as f64,
+                };
+                groups.iter().map(unit).collect()
+            }
+        }
+    }
+
     fn run(
         &self,
         part: usize,
@@ -241,7 +268,7 @@ impl Case {
         monitor: &dyn Monitor,
     ) -> Result<Option<Table>, Failure> {
         match &self.work {
-            Work::Exact(average) => {
+            Work::Exact { average, .. } => {
                 let study = self.setting.run(Engine::Exact(*average), monitor)?;
                 if study.completion != Completion::Finished {
                     return Ok(None);
@@ -279,7 +306,7 @@ impl Case {
             });
             let Estimate { value, error, accuracy } = row.errors[quantity]?;
             let engine = match self.work {
-                Work::Exact(_) => answer::Engine::Exact,
+                Work::Exact { .. } => answer::Engine::Exact,
                 Work::Sampled { .. } => answer::Engine::Sampled,
             };
             Some(Row {

@@ -11,7 +11,7 @@ use esscher_audit::candidate::Candidate;
 use esscher_audit::controls::controlled;
 use esscher_audit::dossier::Standard;
 use esscher_lab::specification::{
-    self, Bounds, Keys, Kind, Mistake, Written, integer, integers, one_of, real, truth,
+    self, Bounds, Keys, Kind, Mistake, Section, Written, integer, integers, one_of, real, truth,
 };
 use esscher_lab::{Failure, Outcome, RunFolder, Table, keys, write_file};
 use esscher_report::Document;
@@ -61,7 +61,14 @@ impl AuditRequest {
     /// # Errors
     /// A key that is none, or a value that does not fit.
     pub fn written(written: Written) -> Result<Self, Mistake> {
-        Ok(specification::read_written(written, Self::read)?.0)
+        let read = |section: &mut Section| {
+            let request = Self::read(section)?;
+            match request.models.iter().any(String::is_empty) {
+                true => Err(section.mistake("models", "expected a name or a path, found an empty text")),
+                false => Ok(request),
+            }
+        };
+        Ok(specification::read_written(written, read)?.0)
     }
 }
 
