@@ -369,7 +369,7 @@ fn mistakes_name_their_place() {
     for (from, to, place, says) in [
         ("engine = \"both\"", "engine = \"exact\"", "engine", "\"random signs\" has no exact theory"),
         ("\"random signs\"", "\"normal tokens\"", "[[law]]", "two laws are called \"normal tokens\""),
-        ("longest = 1000", "longest = 5", "lengths", "at most `sampled.longest` = 5"),
+        ("longest = 1000", "longest = 5", "lengths", "above `sampled.longest` = 5"),
         ("[sampled]", "[tokens]\nfamily = \"cube\"\n[sampled]", "[tokens]", "give one of the two"),
         ("trials = 60", "trials = 1", "trials", "from 2 to"),
         ("sigmas = [1]", "sigmas = [1, 1]", "sigmas", "given twice"),
