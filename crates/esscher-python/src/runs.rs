@@ -41,8 +41,9 @@ fn run(py: Python<'_>, asked: Asked<'_>) -> PyResult<PathBuf> {
         Some(share) => conduct::share(&share).or_raise()?,
         None => (Share::WHOLE, String::new()),
     };
-    let (planned, name) = Specification::read(&asked)?.plan()?;
-    let name = asked.maybe("name", Asked::text)?.unwrap_or(name) + &ending;
+    let named = asked.maybe("name", Asked::text)?;
+    let (planned, usual) = Specification::read(&asked)?.plan()?;
+    let name = named.unwrap_or(usual) + &ending;
     let out: PathBuf = asked.get("out")?.extract()?;
     let folder = RunFolder::open(&out.join(name), &planned).or_raise()?;
     let outcome = match asked.given("engine")? {

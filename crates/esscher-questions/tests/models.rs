@@ -239,7 +239,10 @@ fn each_way_in_which_a_package_is_not_had_is_one_sentence() {
     let retrying = "WARNING: Retrying after connection broken by NewConnectionError('x')";
     world
         .client("pip", &format!("echo \"{retrying}\" >&2\necho ERROR: No matching distribution >&2; exit 1"));
-    assert_eq!(told("wheel"), "wheel is not in the cache, and pip could not reach its registry (NewConnectionError)");
+    assert_eq!(
+        told("wheel"),
+        "wheel is not in the cache, and pip could not reach its registry (NewConnectionError)"
+    );
     let whole = wheel(&good());
     world.client_with("pip", "some.whl", &whole[..whole.len() - 30]);
     assert!(told("wheel").starts_with("the package some-package==1.2.3 cannot be unpacked: "));

@@ -52,7 +52,7 @@ impl<'py> Call<'py> {
         let (tokens, parameters) =
             (made.tokens(&self.tokens)?, made.parameters(&self.parameters, self.heads)?);
         let states = |(seen, numbers): &PyState<'py>| {
-            states_from("the state", self.heads, made.state_width::<T>(*seen), *seen, numbers)
+            states_from("initial", self.heads, made.state_width::<T>(*seen), *seen, numbers)
         };
         let initial = self.initial.as_ref().map(|all| all.iter().map(states).collect::<PyResult<Vec<_>>>());
         let initial = initial.transpose()?.map(|states| states.concat());
