@@ -93,8 +93,8 @@ pub enum TableError {
     },
     /// A word that is none of those that the column may hold.
     #[error(
-        "column `{column}` holds \"{found}\", which this version does not know: the table was written by another one; run \
-         its specification again"
+        "column `{column}` holds \"{found}\", a word of another version of esscher, which wrote this table; run its \
+         specification in a new folder (the numbers of this one stay readable)"
     )]
     Word {
         /// The column that the word stands in.
