@@ -106,7 +106,7 @@ fn value_name(schema: &Value) -> &'static str {
         (Some("law"), _) => "LAW",
         (Some("matrix"), _) => "MATRIX",
         (Some("vectors"), _) => "NUMBERS|FILE",
-        (_, Some("array")) if schema["items"]["type"] == "string" => "NAMES",
+        (_, Some("array")) if schema["items"]["type"] == "string" => "NAME,NAME",
         (_, Some("integer" | "array")) => "N",
         (_, Some("string")) => "NAME|PATH",
         (_, Some("number")) => "NUMBER",

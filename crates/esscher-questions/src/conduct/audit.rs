@@ -44,13 +44,13 @@ keys! {
         tolerance: f64 = real(Bounds::Between(TOLERANCES.0, TOLERANCES.1)).or(0.05),
         /// Which error: of the head's output, or of what it adds to the residual stream
         criterion: Criterion = one_of(&Criterion::ALL.map(|one| (one.name(), one))).or(Criterion::Output.name()),
-        /// What may replace a head, `dropped` always among them; without it ten usual ones
+        /// Names of what may replace a head; `dropped` is always among them; without it ten usual ones
         candidates: Vec<String> = specification::texts(1..=64).or([]),
         /// Measured segments of each text, at least 3; without it 6 and 8, or as many as a short text has
         texts: Option<u64> = integer(3..=256).optional(),
         /// Leave out the model with replaced heads
         heads_only: bool = truth().or(false),
-        /// The folder that gets the audit's
+        /// The folder in which the audit makes its own
         out: String = specification::text().or("runs"),
     }
 }
