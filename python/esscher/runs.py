@@ -202,11 +202,16 @@ def read_run(folder: str | os.PathLike[str]) -> Run:
 def report(
     runs: str | os.PathLike[str] | Run | Sequence[str | os.PathLike[str] | Run],
     out: str | os.PathLike[str] | None = None,
+    *,
+    force: bool = False,
 ) -> Path:
-    """Writes the report of a run again, or compares several on a page; the file, by default report.html of the run."""
+    """Writes the report of a run again, or compares several on a page; the file, by default report.html of the run.
+
+    A file that is no report of Esscher is replaced only with ``force``, a file of a run never.
+    """
     several = [runs] if isinstance(runs, str | os.PathLike | Run) else runs
     folders = _paths([run.folder if isinstance(run, Run) else run for run in several])
-    return Path(_native.write_report(folders, None if out is None else Path(out)))
+    return Path(_native.write_report(folders, None if out is None else Path(out), force))
 
 
 def reproduce(

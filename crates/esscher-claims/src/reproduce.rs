@@ -2,8 +2,8 @@
 
 use crate::describe::{Judged, reproduction_document};
 use crate::{Claim, Finding, Scale, chosen_claims, claims};
-use esscher_lab::{Experiment, Outcome, RunFolder, read_finished, write_file};
-use esscher_questions::conduct::{Error, publish};
+use esscher_lab::{Experiment, Outcome, RunFolder, RunsFolder, read_finished};
+use esscher_questions::conduct::{Error, REPRODUCTIONS, publish};
 use esscher_questions::{Planned, Settings};
 use std::path::{Path, PathBuf};
 
@@ -45,10 +45,10 @@ pub fn reproduce<E: From<Error>>(
     mut told: impl FnMut(&Finding) -> Result<(), E>,
 ) -> Result<Reproduction, E> {
     let chosen = chosen_claims(&request.only)?;
-    let folder = request.out.join(match request.scale {
-        Scale::Quick => "reproduce",
-        Scale::Full => "reproduce-full",
-    });
+    let [quick, full] = REPRODUCTIONS;
+    let folder = request.out.join(if request.scale == Scale::Quick { quick } else { full });
+    let names: Vec<&str> = claims().iter().map(|claim| claim.name).collect();
+    let about_all = RunsFolder::open(&folder, &names).map_err(Error::from)?;
     let planned = claims().iter().map(|claim| claim.experiment(request.scale, request.settings));
     let planned = planned.collect::<Result<Vec<Planned>, _>>().map_err(Error::from)?;
     let (mut judged, mut findings) = (Vec::new(), Vec::new());
@@ -77,7 +77,7 @@ pub fn reproduce<E: From<Error>>(
     }
     let report = folder.join("report.html");
     let page = esscher_report::html(&reproduction_document(&judged));
-    write_file(&report, page.as_bytes()).map_err(Error::from)?;
+    about_all.write("report.html", page.as_bytes()).map_err(Error::from)?;
     Ok(Reproduction { folder, report: Some(report), findings, stopped_at: None })
 }
 

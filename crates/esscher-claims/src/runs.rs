@@ -1,11 +1,14 @@
 //! Run folders that are there: merged from shards, read, reported on, compared.
 
 use crate::{Described, describe};
-use esscher_lab::{FinishedRun, Origin, RunFolder, read_finished, specification_of, write_file};
+use esscher_lab::{FinishedRun, Origin, Replace, RunFolder, read_finished, specification_of, write_file};
 use esscher_questions::conduct::{Error, publish};
 use esscher_questions::{Asked, Planned, Settings, Sources};
 use esscher_report::Document;
 use std::path::{Path, PathBuf};
+
+/// The report in a run's folder.
+const REPORT: &str = "report.html";
 
 /// Merges the shards of one experiment and publishes the run; its folder, by default the shards' name without its share.
 ///
@@ -49,13 +52,15 @@ pub fn read_run(
 }
 
 /// Makes the report of one run again, or compares several; the file, by default report.html in the run's folder and
-/// comparison.html for several.
+/// comparison.html for several. `force` replaces a file that is no report of ours.
 ///
 /// # Errors
-/// No run there, an unfinished or a damaged one; what the system refuses.
+/// No run there, an unfinished or a damaged one; a file of somebody else or of a run in the place of the report; what the system
+/// refuses.
 pub fn report(
     runs: &[PathBuf],
     out: Option<&Path>,
+    force: bool,
     settings: Settings,
     sources: &Sources,
 ) -> Result<PathBuf, Error> {
@@ -65,15 +70,23 @@ pub fn report(
         .collect::<Result<Vec<(String, Document)>, Error>>()?;
     let (document, out) = match (documents.as_slice(), out) {
         ([], _) => return Err(Error::NoFolders),
-        ([(_, document)], None) => {
+        ([(_, document)], out) if out.is_none_or(|out| is_own_report(out, &runs[0])) => {
             publish(&RunFolder::open_existing(&runs[0])?, document)?;
-            return Ok(runs[0].join("report.html"));
+            return Ok(runs[0].join(REPORT));
         }
         ([(_, document)], Some(out)) => (document.clone(), out),
         (several, out) => (esscher_report::compare(several), out.unwrap_or(Path::new("comparison.html"))),
     };
-    write_file(out, esscher_report::html(&document).as_bytes())?;
+    let replace = if force { Replace::Any } else { Replace::Marked(esscher_report::GENERATOR) };
+    write_file(out, esscher_report::html(&document).as_bytes(), replace)?;
     Ok(out.to_path_buf())
+}
+
+/// Whether a path is that of the run's own report.
+fn is_own_report(out: &Path, run: &Path) -> bool {
+    let place = |folder: &Path| folder.canonicalize().ok();
+    out.file_name().is_some_and(|name| name == REPORT)
+        && place(run).is_some_and(|run| out.parent().and_then(place) == Some(run))
 }
 
 /// The experiment of a run folder.

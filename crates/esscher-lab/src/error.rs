@@ -92,6 +92,39 @@ pub enum Error {
         most: u64,
     },
 
+    /// A target that stays as it is.
+    #[error("{} is not written: {reason}", path.display())]
+    NotReplaced {
+        /// The target, as it was given.
+        path: PathBuf,
+        /// What is there.
+        reason: String,
+    },
+
+    /// The folder in which a run began is no longer there.
+    #[error("{} was moved, removed or replaced while this run worked in it", folder.display())]
+    Gone {
+        /// Where it was.
+        folder: PathBuf,
+    },
+
+    /// Shards that cannot be merged, because they are of several specifications.
+    #[error(
+        "{} is of another specification than the first folder: line {line} of its spec.toml says `{found}`, that of the first \
+         says `{expected}`",
+        folder.display()
+    )]
+    MixedShards {
+        /// The folder that does not fit.
+        folder: PathBuf,
+        /// The first line that differs, from 1.
+        line: usize,
+        /// What the first folder has.
+        expected: String,
+        /// What this one has.
+        found: String,
+    },
+
     /// A file that does not belong to this run.
     #[error("{} does not belong to this run: {reason}", path.display())]
     Foreign {
@@ -212,8 +245,16 @@ impl Error {
                 Some("delete one of the two files, and run that shard again".to_string())
             }
             Error::Incomplete { .. } => {
-                Some(format!("run the shards that are missing, or `{run}` on the merged folder"))
+                Some("run the shards that are missing, and merge all of them again".to_string())
             }
+            Error::MixedShards { .. } => {
+                Some("merge shards of one specification and one seed only".to_string())
+            }
+            Error::NotReplaced { .. } => Some("choose another name, or move what is there away".to_string()),
+            Error::Gone { .. } => Some(
+                "finished units are in the folder that was moved, if it still exists: move it back and run the same again"
+                    .to_string(),
+            ),
             Error::NotARun { .. } => Some(format!("check the path; `{run}` makes a run folder")),
             Error::NoSpecification { .. } => {
                 Some(format!("give a specification in TOML; `{example}` prints one"))

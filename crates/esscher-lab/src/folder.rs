@@ -1,4 +1,4 @@
-//! A run folder: spec.toml, provenance.json, shards/, result.parquet, figures/ and report.html of one run.
+//! A run folder: spec.toml, provenance.json, shards/, result.parquet, figures/ and report.html of one run; and a folder of several.
 
 use crate::error::{Error, Result};
 use crate::experiment::Experiment;
@@ -6,21 +6,19 @@ use crate::provenance::Provenance;
 use crate::shard::{self, Identity};
 use crate::{Table, files};
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
 
 const SPECIFICATION: &str = "spec.toml";
 const PROVENANCE: &str = "provenance.json";
 const RESULT: &str = "result.parquet";
 const SHARDS: &str = "shards";
-const LOCK: &str = ".lock";
+const FIGURES: &str = "figures";
 
 /// A run folder that this process alone works in, as long as the value lives.
 #[derive(Debug)]
 pub struct RunFolder {
     path: PathBuf,
-    /// The operating system gives the lock back when the process ends, however it ends.
-    _lock: File,
+    lock: files::Lock,
 }
 
 /// What can be read of a run without working in it.
@@ -41,13 +39,19 @@ impl RunFolder {
     /// Another process works in it; it holds another specification; it cannot be written.
     pub fn open(path: &Path, experiment: &dyn Experiment) -> Result<Self> {
         files::create_folder(path)?;
-        let folder = RunFolder { path: path.to_path_buf(), _lock: lock(path)? };
-        match files::read(&path.join(SPECIFICATION))? {
-            Some(found) => check_specification(path, experiment.specification(), &found)?,
-            None => {
+        let found = || -> Result<Option<Vec<u8>>> {
+            let found = files::read_own_specification(&path.join(SPECIFICATION))?;
+            if found.is_none() {
                 check_unused(path)?;
-                folder.write(SPECIFICATION, experiment.specification().as_bytes())?;
             }
+            Ok(found)
+        };
+        // Before the lock is made, so that a folder of somebody else stays as it is; and again when nobody else can change it.
+        found()?;
+        let folder = Self::locked(path)?;
+        match found()? {
+            Some(found) => check_specification(path, experiment.specification(), &found)?,
+            None => folder.write(SPECIFICATION, experiment.specification().as_bytes())?,
         }
         folder.sweep()?;
         files::create_folder(&path.join(SHARDS))?;
@@ -60,14 +64,19 @@ impl RunFolder {
     /// No run there; another process works in it; it cannot be written.
     pub fn open_existing(path: &Path) -> Result<Self> {
         specification_of(path)?;
-        let folder = RunFolder { path: path.to_path_buf(), _lock: lock(path)? };
+        let folder = Self::locked(path)?;
         folder.sweep()?;
         Ok(folder)
     }
 
+    fn locked(path: &Path) -> Result<Self> {
+        let lock = files::Lock::take(path)?.ok_or_else(|| Error::InUse { folder: path.to_path_buf() })?;
+        Ok(RunFolder { path: path.to_path_buf(), lock })
+    }
+
     /// Removes what killed processes left half written.
     fn sweep(&self) -> Result<()> {
-        ["", SHARDS, "figures"].iter().try_for_each(|name| files::sweep(&self.path.join(name)))
+        ["", SHARDS, FIGURES].iter().try_for_each(|name| files::sweep(&self.path.join(name)))
     }
 
     /// Where it is.
@@ -75,12 +84,21 @@ impl RunFolder {
         &self.path
     }
 
-    /// Writes a file of the run whole or not at all; folders in its name are made.
+    /// Writes a file of the run whole or not at all; the folder in its name, if there is one, is made.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// The run folder is no longer there, or another one is in its place; something that is not a file is in the way; it cannot be
+    /// written.
     pub fn write(&self, name: &str, bytes: &[u8]) -> Result<()> {
-        files::write(&self.path.join(name), bytes)
+        self.check_there()?;
+        let path = self.path.join(name);
+        let written = files::create_inside(&self.path, &path).and_then(|()| files::write_own(&path, bytes));
+        // The folder may have gone in between: then that is the reason, whatever the system said.
+        self.check_there().and(written)
+    }
+
+    fn check_there(&self) -> Result<()> {
+        if self.lock.is_there() { Ok(()) } else { Err(Error::Gone { folder: self.path.clone() }) }
     }
 
     /// Finished units by number.
@@ -110,7 +128,7 @@ impl RunFolder {
     }
 
     pub(crate) fn result(&self) -> Result<Option<Vec<u8>>> {
-        files::read(&self.path.join(RESULT))
+        files::read_table(&self.path.join(RESULT))
     }
 
     pub(crate) fn write_result(&self, bytes: &[u8]) -> Result<()> {
@@ -126,22 +144,6 @@ impl RunFolder {
     }
 }
 
-/// Takes the folder's lock, which the operating system gives back when the process ends, however it ends.
-fn lock(folder: &Path) -> Result<File> {
-    let name = folder.join(LOCK);
-    let lock = OpenOptions::new()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(&name)
-        .map_err(|error| Error::file("write", &name, error))?;
-    match lock.try_lock() {
-        Ok(()) => Ok(lock),
-        Err(TryLockError::WouldBlock) => Err(Error::InUse { folder: folder.to_path_buf() }),
-        Err(TryLockError::Error(error)) => Err(Error::file("lock", &name, error)),
-    }
-}
-
 /// Refuses a folder that holds files but no specification: they are not ours to replace.
 fn check_unused(folder: &Path) -> Result<()> {
     match files::list(folder)?.into_iter().next() {
@@ -150,6 +152,48 @@ fn check_unused(folder: &Path) -> Result<()> {
             Err(Error::Foreign { path, reason })
         }
         None => Ok(()),
+    }
+}
+
+/// A folder in which several runs have theirs, and what is written about all of them.
+#[derive(Debug)]
+pub struct RunsFolder {
+    path: PathBuf,
+}
+
+impl RunsFolder {
+    /// Takes a folder for runs of these names; it need not be there.
+    ///
+    /// # Errors
+    /// A folder that is a run itself, or that holds files and none of the runs: they are not ours to replace.
+    pub fn open(path: &Path, runs: &[&str]) -> Result<Self> {
+        let foreign = |path: PathBuf, reason: &str| Err(Error::Foreign { path, reason: reason.to_string() });
+        let specification = path.join(SPECIFICATION);
+        if specification.exists() {
+            return foreign(specification, "the folder is that of a single run");
+        }
+        let has_run = runs.iter().any(|name| path.join(name).join(SPECIFICATION).exists());
+        // A process that was killed before its first run has left their folders and nothing else.
+        let is_run = |entry: &PathBuf| {
+            entry.is_dir() && entry.file_name().is_some_and(|name| runs.iter().any(|run| *run == name))
+        };
+        match files::list(path)?.into_iter().find(|entry| !is_run(entry)) {
+            Some(other) if !has_run => foreign(other, "the folder holds files but none of the runs"),
+            _ => Ok(RunsFolder { path: path.to_path_buf() }),
+        }
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Writes a file about all runs, whole or not at all.
+    ///
+    /// # Errors
+    /// Something that is not a file is in the way; it cannot be written.
+    pub fn write(&self, name: &str, bytes: &[u8]) -> Result<()> {
+        files::write_own(&self.path.join(name), bytes)
     }
 }
 
@@ -169,8 +213,7 @@ pub(crate) fn read_shards(
 ) -> Result<BTreeMap<usize, Shard>> {
     let mut found: BTreeMap<usize, Shard> = BTreeMap::new();
     for path in files::list(&folder.join(SHARDS))? {
-        let bytes = files::read(&path)?.unwrap_or_default();
-        let (unit, table) = shard::decode_file(identity, units, &path, &bytes)?;
+        let (unit, table, bytes) = shard::read(identity, units, &path)?;
         if let Some(other) = found.insert(unit, Shard { path: path.clone(), bytes, table }) {
             return Err(Error::Conflict { first: other.path, second: path });
         }
@@ -181,7 +224,7 @@ pub(crate) fn read_shards(
 /// The instruction set of the first shard in a folder, if there is one.
 pub(crate) fn instruction_set_of(folder: &Path) -> Option<String> {
     let first = files::list(&folder.join(SHARDS)).ok()?.into_iter().next()?;
-    shard::instruction_set_of(&files::read(&first).ok()??)
+    shard::instruction_set_of(&files::read_table(&first).ok()??)
 }
 
 /// The normalised specification in a folder.
@@ -190,7 +233,8 @@ pub(crate) fn instruction_set_of(folder: &Path) -> Option<String> {
 /// No run there, or text that is not UTF-8.
 pub fn specification_of(folder: &Path) -> Result<String> {
     let path = folder.join(SPECIFICATION);
-    let bytes = files::read(&path)?.ok_or_else(|| Error::NotARun { folder: folder.to_path_buf() })?;
+    let bytes = files::read_own_specification(&path)?
+        .ok_or_else(|| Error::NotARun { folder: folder.to_path_buf() })?;
     String::from_utf8(bytes).map_err(|_| Error::Damaged { path, reason: "it is not UTF-8 text".to_string() })
 }
 
@@ -222,7 +266,7 @@ pub(crate) fn check_specification(folder: &Path, expected: &str, found: &[u8]) -
 
 pub(crate) fn read_provenance(folder: &Path) -> Result<Option<Provenance>> {
     let path = folder.join(PROVENANCE);
-    let Some(bytes) = files::read(&path)? else {
+    let Some(bytes) = files::read_history(&path)? else {
         return Ok(None);
     };
     serde_json::from_slice(&bytes).map(Some).map_err(|error| Error::Damaged {
@@ -239,7 +283,7 @@ pub fn read_finished(folder: &Path) -> Result<FinishedRun> {
     let specification = specification_of(folder)?;
     let path = folder.join(RESULT);
     let unfinished = || Error::Unfinished { folder: folder.to_path_buf() };
-    let bytes = files::read(&path)?.ok_or_else(unfinished)?;
+    let bytes = files::read_table(&path)?.ok_or_else(unfinished)?;
     // Killed between the result and its checksum: the run concludes when it is run again.
     let provenance =
         read_provenance(folder)?.filter(|known| known.result_sha256.is_some()).ok_or_else(unfinished)?;

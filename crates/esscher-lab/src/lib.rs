@@ -26,10 +26,10 @@ pub use account::Account;
 pub use error::{Error, Result, SettingNames};
 pub use experiment::{Experiment, Failure, Unit};
 pub use files::{
-    Exclusive, TemporaryFolder, digest as sha256, file_sha256, list as list_files, open_file, place_file,
-    read_file, read_specification, write as write_file,
+    Exclusive, Replace, TemporaryFolder, digest as sha256, file_sha256, list as list_files, open_file,
+    place_file, read_file, read_specification, write_file,
 };
-pub use folder::{FinishedRun, RunFolder, read_finished, specification_of};
+pub use folder::{FinishedRun, RunFolder, RunsFolder, read_finished, specification_of};
 pub use merge::merge;
 pub use named::Named;
 pub use provenance::{Origin, Provenance, WorkSession};

@@ -30,7 +30,7 @@ pub fn merge(
     let mut sessions: Vec<WorkSession> = Vec::new();
     for source in sources {
         let found = folder::specification_of(source)?;
-        folder::check_specification(source, experiment.specification(), found.as_bytes())?;
+        folder::check_specification(source, experiment.specification(), found.as_bytes()).map_err(mixed)?;
         for (unit, shard) in folder::read_shards(source, &identity, units)? {
             keep(&mut gathered, unit, shard)?;
         }
@@ -64,6 +64,16 @@ pub fn merge(
     let done = done.into_iter().map(|(unit, shard)| (unit, shard.table)).collect();
     let result = conclude(experiment, &folder, &identity, done, &mut provenance)?;
     Ok((folder, result, provenance))
+}
+
+/// Here the other specification is not that of a folder to write into.
+fn mixed(error: Error) -> Error {
+    match error {
+        Error::OtherSpecification { folder, line, expected, found } => {
+            Error::MixedShards { folder, line, expected, found }
+        }
+        other => other,
+    }
 }
 
 /// Keeps a unit's shard; refuses another result of the same unit.

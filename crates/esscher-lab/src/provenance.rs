@@ -1,7 +1,7 @@
 //! Provenance: which program made a run, where, when and with what.
 
 use serde::{Deserialize, Serialize};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The program that runs, as it knows itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -73,5 +73,30 @@ impl WorkSession {
 }
 
 fn now() -> String {
-    humantime::format_rfc3339_millis(SystemTime::now()).to_string()
+    stamp(SystemTime::now())
+}
+
+/// The last second that RFC 3339 can write, 9999-12-31T23:59:59Z, counted from 1970.
+const LAST_SECOND: u64 = 253_402_300_799;
+
+/// A time for the history; a clock that is set before 1970 or after 9999 is written as the nearest of the two.
+fn stamp(time: SystemTime) -> String {
+    let last = UNIX_EPOCH + Duration::from_secs(LAST_SECOND);
+    humantime::format_rfc3339_millis(time.clamp(UNIX_EPOCH, last)).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_before_1970_or_after_9999_is_written_as_the_nearest_time() {
+        let after = |seconds| UNIX_EPOCH.checked_add(Duration::from_secs(seconds)).unwrap();
+        assert_eq!(stamp(UNIX_EPOCH - Duration::from_secs(99_999_999_999)), "1970-01-01T00:00:00.000Z");
+        assert_eq!(stamp(UNIX_EPOCH - Duration::from_nanos(1)), "1970-01-01T00:00:00.000Z");
+        assert_eq!(stamp(after(1_000_000_000)), "2001-09-09T01:46:40.000Z");
+        for late in [LAST_SECOND + 1, i64::MAX as u64] {
+            assert_eq!(stamp(after(late)), "9999-12-31T23:59:59.000Z");
+        }
+    }
 }

@@ -233,10 +233,9 @@ pub(crate) fn finished(
     identity: &Identity,
     provenance: &Provenance,
 ) -> Result<Option<Table>> {
-    let (Some(expected), Some(bytes)) = (&provenance.result_sha256, folder.result()?) else {
-        // Killed between the result and its checksum, or the result was deleted: merged anew from the shards.
-        return Ok(None);
-    };
+    // Killed between the result and its checksum, or the result was deleted: merged anew from the shards.
+    let Some(expected) = &provenance.result_sha256 else { return Ok(None) };
+    let Some(bytes) = folder.result()? else { return Ok(None) };
     let path = folder.result_path();
     if files::digest(&bytes) != *expected {
         let reason = "its content does not match the checksum in provenance.json".to_string();

@@ -104,13 +104,8 @@ pub fn compute_shard(
     table.map(|table| Ok(encode(&Identity::new(experiment), unit, &table)?.1)).transpose()
 }
 
-/// Reads the file of a unit; refuses what is damaged or of another run.
-pub(crate) fn decode_file(
-    identity: &Identity,
-    units: usize,
-    path: &Path,
-    bytes: &[u8],
-) -> Result<(usize, Table)> {
+/// Reads the file of a unit, its bytes too; refuses what is damaged or of another run.
+pub(crate) fn read(identity: &Identity, units: usize, path: &Path) -> Result<(usize, Table, Vec<u8>)> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let parts = name.strip_suffix(".parquet").and_then(|stem| stem.split_once('-'));
     let Some((unit, digest)) = parts.and_then(|(unit, digest)| Some((unit.parse::<usize>().ok()?, digest)))
@@ -118,16 +113,17 @@ pub(crate) fn decode_file(
         let reason = "its name is not that of a unit: expected a number, a hyphen and a checksum".to_string();
         return Err(Error::Foreign { path: path.to_path_buf(), reason });
     };
-    if digest != &files::digest(bytes)[..SHOWN] {
+    let bytes = files::read_table(path)?.unwrap_or_default();
+    if digest != &files::digest(&bytes)[..SHOWN] {
         let reason = "its content does not match the checksum in its name".to_string();
         return Err(Error::Damaged { path: path.to_path_buf(), reason });
     }
-    let (stated, table) = decode(identity, units, path, bytes)?;
+    let (stated, table) = decode(identity, units, path, &bytes)?;
     if stated != unit {
         let reason = format!("its name says unit {unit}, its content says unit {stated}");
         return Err(Error::Foreign { path: path.to_path_buf(), reason });
     }
-    Ok((unit, table))
+    Ok((unit, table, bytes))
 }
 
 /// Reads the bytes of a unit, wherever they come from; refuses what is damaged or of another run.

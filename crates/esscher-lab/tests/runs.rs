@@ -30,6 +30,9 @@ impl Squares {
 
 const UNITS: usize = 12;
 
+const NAMES: SettingNames =
+    SettingNames { folder: "out", instruction_set: "set", run: "run", example: "example" };
+
 impl Experiment for Squares {
     fn specification(&self) -> &str {
         &self.specification
@@ -188,7 +191,11 @@ fn shards_of_another_specification_or_instruction_set_are_refused() {
     let merged = place.path().join("merged");
     let refused = merge(&experiment, std::slice::from_ref(&other), &merged, &origin()).unwrap_err();
     let text = refused.to_string();
-    assert!(text.contains("line 2 of its spec.toml says `seed = 2`, this run says `seed = 1`"), "{text}");
+    assert!(
+        text.contains("line 2 of its spec.toml says `seed = 2`, that of the first says `seed = 1`"),
+        "{text}"
+    );
+    assert!(refused.hint(&NAMES).is_some_and(|hint| hint.contains("one seed")));
 
     // The same specification computed with other instructions.
     let vector = place.path().join("vector");
@@ -240,8 +247,7 @@ fn damage_is_named_and_only_the_damaged_unit_is_done_anew() {
         let experiment = Squares::new(1);
         let refused = whole(place.path(), &experiment).unwrap_err();
         assert!(matches!(&refused, Error::Damaged { path, .. } if *path == victim), "{refused}");
-        let names = SettingNames { folder: "out", instruction_set: "set", run: "run", example: "example" };
-        assert!(refused.hint(&names).is_some_and(|hint| hint.contains("delete")));
+        assert!(refused.hint(&NAMES).is_some_and(|hint| hint.contains("delete")));
         fs::remove_file(&victim).unwrap();
         let Outcome::Finished { computed, .. } = whole(place.path(), &experiment).unwrap() else { panic!() };
         assert_eq!(computed, 1);
@@ -497,4 +503,86 @@ fn a_unit_that_fails_elsewhere_is_named_as_it_is_here() {
     assert_eq!(there, whole(place.path(), &experiment).unwrap_err().to_string());
     let none = compute_shard(&experiment, UNITS, &Unwatched).unwrap_err().to_string();
     assert!(none.contains("the plan has 12 units, there is no unit 12"), "{none}");
+}
+
+/// Does something to the folder as soon as a unit is finished.
+struct Meddle<F: Fn() + Sync>(F, AtomicUsize);
+
+impl<F: Fn() + Sync> Watcher for Meddle<F> {
+    fn plan(&self, _: &[(usize, Unit, bool)]) {}
+    fn part(&self, _: usize, _: f64) {}
+    fn finished(&self, _: usize) {
+        if self.1.fetch_add(1, Ordering::Relaxed) == 2 {
+            (self.0)();
+        }
+    }
+    fn should_stop(&self) -> bool {
+        false
+    }
+}
+
+#[test]
+fn a_run_whose_folder_goes_says_so_and_makes_no_other() {
+    let place = tempfile::tempdir().unwrap();
+    let (path, moved) = (place.path().join("run"), place.path().join("moved"));
+    let meddle: [(&str, &(dyn Fn() + Sync)); 3] = [
+        ("moved", &|| fs::rename(&path, &moved).unwrap()),
+        ("removed", &|| fs::remove_dir_all(&path).unwrap()),
+        ("replaced", &|| {
+            fs::rename(&path, place.path().join("old")).unwrap();
+            fs::create_dir(&path).unwrap();
+        }),
+    ];
+    for (what, meddle) in meddle {
+        let experiment = Squares::new(1);
+        let folder = RunFolder::open(&path, &experiment).unwrap();
+        let watcher = Meddle(meddle, AtomicUsize::new(0));
+        let error = run(&experiment, &folder, Share::WHOLE, &origin(), &watcher).unwrap_err();
+        assert!(matches!(error, Error::Gone { .. }), "{what}: {error}");
+        let left = fs::read_dir(&path).map_or(0, Iterator::count);
+        assert_eq!(left, 0, "{what}: nothing is written into another folder");
+        let _ = fs::remove_dir_all(&path);
+    }
+    // Moved back, it goes on from where it was.
+    fs::rename(&moved, &path).unwrap();
+    let Outcome::Finished { kept, .. } = whole(&path, &Squares::new(1)).unwrap() else { panic!() };
+    assert!(kept >= 3, "{kept}");
+}
+
+#[test]
+fn a_refused_folder_stays_as_it_was() {
+    let place = tempfile::tempdir().unwrap();
+    fs::write(place.path().join("thesis.tex"), "mine").unwrap();
+    assert!(matches!(RunFolder::open(place.path(), &Squares::new(1)), Err(Error::Foreign { .. })));
+    assert_eq!(fs::read_dir(place.path()).unwrap().count(), 1);
+}
+
+#[cfg(unix)]
+#[test]
+fn links_in_the_place_of_files_of_a_run_are_refused_and_not_followed() {
+    let place = tempfile::tempdir().unwrap();
+    let (path, target) = (place.path().join("run"), place.path().join("target"));
+    fs::create_dir(&path).unwrap();
+    std::os::unix::fs::symlink(&target, path.join(".lock")).unwrap();
+    assert!(matches!(whole(&path, &Squares::new(1)), Err(Error::Foreign { .. })));
+    fs::remove_file(path.join(".lock")).unwrap();
+    std::os::unix::fs::symlink(&target, path.join("result.parquet")).unwrap();
+    fs::write(path.join("spec.toml"), &Squares::new(1).specification).unwrap();
+    let error = whole(&path, &Squares::new(1)).unwrap_err();
+    assert!(error.to_string().contains("it is a link, expected a file that this run wrote"), "{error}");
+    assert!(!target.exists());
+}
+
+#[test]
+fn files_of_a_run_that_were_blown_up_are_refused_without_being_read() {
+    let place = tempfile::tempdir().unwrap();
+    for name in ["spec.toml", "provenance.json", "result.parquet"] {
+        let path = place.path().join(name);
+        whole(&path, &Squares::new(1)).unwrap();
+        // So large that reading it would not end within the test.
+        fs::OpenOptions::new().write(true).open(path.join(name)).unwrap().set_len(1 << 43).unwrap();
+        let error = whole(&path, &Squares::new(1)).unwrap_err();
+        let told = error.to_string();
+        assert!(told.contains(name) && (told.contains("too large") || told.contains("damaged")), "{told}");
+    }
 }

@@ -183,8 +183,8 @@ fn read_run<'py>(py: Python<'py>, folder: PathBuf) -> PyResult<Bound<'py, PyDict
 
 /// Writes the report of a run again, or the comparison of several; the file.
 #[pyfunction]
-fn write_report(py: Python<'_>, runs: Vec<PathBuf>, out: Option<PathBuf>) -> PyResult<PathBuf> {
-    threads::detached(py, || claims::report(&runs, out.as_deref(), Settings::default(), &sources()))
+fn write_report(py: Python<'_>, runs: Vec<PathBuf>, out: Option<PathBuf>, force: bool) -> PyResult<PathBuf> {
+    threads::detached(py, || claims::report(&runs, out.as_deref(), force, Settings::default(), &sources()))
         .or_raise()
 }
 

@@ -24,6 +24,9 @@ use crate::svg::{colour_bar, key_swatch, svg, swatch};
 use crate::vega::{size_of_cells, vega};
 use crate::{csv, latex};
 
+/// Stands in the head of every page, by which a page of ours is known.
+pub const GENERATOR: &str = "<meta name=\"generator\" content=\"Esscher\">";
+
 const STYLE: &str = include_str!("page/style.css");
 const SCRIPT: &str = include_str!("page/script.js");
 const KATEX_STYLE: &str = include_str!("../assets/katex.min.css");
@@ -73,7 +76,7 @@ pub fn html(document: &Document) -> String {
     let mut page = String::with_capacity(body.len() + 2_000_000);
     let _ = write!(
         page,
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n{GENERATOR}\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"{}\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n<title>{}</title>\n",

@@ -54,7 +54,7 @@ pub use drawing::Drawing;
 pub use error::DrawingError;
 pub use figure::{Axis, Figure, Mark, Point, Scale, Series};
 pub use heat_map::HeatMap;
-pub use html::html;
+pub use html::{GENERATOR, html};
 pub use numbers::{Notation, integer, number};
 pub use pdf::pdf;
 pub use raster::png;

@@ -156,6 +156,9 @@ pub(crate) enum Command {
         /// The HTML file [default: report.html in the run folder, comparison.html for several]
         #[arg(long, value_name = "FILE")]
         out: Option<PathBuf>,
+        /// Replace FILE even if it is no report of Esscher
+        #[arg(long)]
+        force: bool,
     },
     /// What there is: measures, mechanisms, questions, claims, models
     List {

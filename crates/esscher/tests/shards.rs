@@ -38,7 +38,7 @@ fn shards_of_another_specification_or_instruction_set_are_refused() {
     let (ours, other) = ("runs/paths.shard-0-of-2", "runs/other.shard-1-of-2");
     let portable = ["--instruction-set", "portable"];
     let told = refuse(folder, &["merge", ours, other, portable[0], portable[1]], 1);
-    assert!(told.contains("`seed = 8`, this run says `seed = 7`"), "{told}");
+    assert!(told.contains("`seed = 8`, that of the first says `seed = 7`"), "{told}");
 
     // Shards of one set merge on any machine that is told so, and mixed sets never.
     succeed(folder, &["shard", "paths.toml", "1/2", "--quiet", "--out", "vector"]);

@@ -1,6 +1,6 @@
 //! Runs that are killed, starved and disturbed: the same command goes on, and ends with the bytes of an undisturbed run.
 //!
-//! Twelve kills by default, fifty with ESSCHER_LONG_TESTS=1.
+//! Twenty-five times two kills over six kinds of work by default, a hundred times two with ESSCHER_LONG_TESTS=1.
 
 mod common;
 
@@ -21,38 +21,167 @@ fn undisturbed() -> (tempfile::TempDir, (Vec<u8>, Vec<u8>), Duration) {
     (place, identity, took)
 }
 
-#[test]
-fn killed_at_random_moments_it_ends_with_the_same_bytes() {
-    let (place, expected, took) = undisturbed();
-    let kills = if long() { 50 } else { 12 };
-    // Moments are spread over the whole run by a fixed sequence (golden ratio), from the first file to the report.
-    let mut interrupted = 0;
-    for kill in 0..kills {
-        let fraction = (f64::from(kill) * 0.618_033_988_75).fract();
-        let out = format!("killed-{kill}");
-        let arguments = ["run", "paths.toml", "--out", &out, "--quiet"];
-        // Two kills in one life: the second hits a resumed run.
-        for part in [fraction, 0.5 * fraction] {
-            let mut child = esscher(place.path(), &arguments)
-                .stdout(Stdio::null())
-                .stderr(Stdio::null())
-                .spawn()
-                .unwrap();
-            std::thread::sleep(took.mul_f64(part));
-            // SIGKILL on Unix: nothing can be tidied up.
-            let _ = child.kill();
-            let status = child.wait().unwrap();
-            interrupted += i32::from(!status.success());
-        }
-        succeed(place.path(), &arguments);
-        let run = place.path().join(&out).join("paths");
-        assert!(identity(&run) == expected, "kill {kill} at {fraction:.3} of the run changed the bytes");
-        assert!(run.join("report.html").exists());
-        let left = fs::read_dir(run.join("shards")).unwrap().count();
-        assert_eq!(left, files(&run.join("shards")).len(), "temporary files are swept");
+/// A kind of work that is killed: what must be there before, the command, and the files that must be the same in the end.
+struct Work {
+    name: &'static str,
+    before: &'static [&'static [&'static str]],
+    command: &'static [&'static str],
+    /// Below the folder of the work.
+    same: &'static [&'static str],
+    /// A page, which tells times and is therefore only whole.
+    page: &'static str,
+    /// Kills in the long form, a quarter of it in the short one.
+    kills: u32,
+}
+
+const WORKS: [Work; 6] = [
+    Work {
+        name: "run",
+        before: &[],
+        command: &["run", "paths.toml", "--quiet"],
+        same: &["runs/paths/spec.toml", "runs/paths/result.parquet", "runs/paths/figures/*.svg"],
+        page: "runs/paths/report.html",
+        kills: 32,
+    },
+    Work {
+        name: "shard",
+        before: &[],
+        command: &["shard", "paths.toml", "1/2", "--quiet"],
+        same: &["runs/paths.shard-1-of-2/spec.toml", "runs/paths.shard-1-of-2/shards/*"],
+        page: "",
+        kills: 12,
+    },
+    Work {
+        name: "merge",
+        before: &[&["shard", "paths.toml", "0/2", "--quiet"], &["shard", "paths.toml", "1/2", "--quiet"]],
+        command: &["merge", "runs/paths.shard-0-of-2", "runs/paths.shard-1-of-2"],
+        same: &["runs/paths/spec.toml", "runs/paths/result.parquet", "runs/paths/shards/*"],
+        page: "runs/paths/report.html",
+        kills: 16,
+    },
+    Work {
+        name: "report",
+        before: &[&["run", "paths.toml", "--quiet"]],
+        command: &["report", "runs/paths", "--out", "page.html"],
+        same: &["runs/paths/spec.toml", "runs/paths/result.parquet"],
+        page: "page.html",
+        kills: 12,
+    },
+    Work {
+        name: "reproduce",
+        before: &[],
+        command: &["reproduce", "--only", "gaussian-lemma", "--quiet"],
+        same: &["runs/reproduce/gaussian-lemma/spec.toml", "runs/reproduce/gaussian-lemma/result.parquet"],
+        page: "runs/reproduce/report.html",
+        kills: 12,
+    },
+    Work {
+        name: "audit",
+        before: &[],
+        command: &[
+            "audit",
+            "tiny-random",
+            "--length",
+            "128",
+            "--texts",
+            "3",
+            "--candidates",
+            "mean",
+            "--quiet",
+        ],
+        same: &[
+            "runs/*/heads/result.parquet",
+            "runs/*/model/result.parquet",
+            "runs/*/verdicts.json",
+            "runs/*/config.json",
+        ],
+        page: "runs/*/report.html",
+        kills: 16,
+    },
+];
+
+/// Files below a folder whose paths fit a pattern with `*` in the place of names or parts of them, with their bytes.
+fn fitting(folder: &Path, pattern: &str) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut found = vec![folder.to_path_buf()];
+    for part in pattern.split('/') {
+        let fits = |path: &PathBuf| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            match part.split_once('*') {
+                Some((start, end)) => name.starts_with(start) && name.ends_with(end),
+                None => name == part,
+            }
+        };
+        found = found.iter().flat_map(|folder| files(folder)).filter(fits).collect();
     }
-    println!("{interrupted} of {} processes were killed before they ended", 2 * kills);
-    assert!(interrupted > kills, "the moments hit the run");
+    let below = |path: PathBuf| (path.strip_prefix(folder).unwrap().to_path_buf(), fs::read(&path).unwrap());
+    found.into_iter().map(below).collect()
+}
+
+/// All temporary files below a folder.
+fn temporary(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let (folders, files): (Vec<PathBuf>, Vec<PathBuf>) = entries.partition(|path| path.is_dir());
+    let is_temporary = |path: &PathBuf| path.file_name().unwrap().to_string_lossy().starts_with(".part-");
+    folders
+        .iter()
+        .flat_map(|folder| temporary(folder))
+        .chain(files.into_iter().filter(is_temporary))
+        .collect()
+}
+
+#[test]
+fn killed_at_random_moments_every_work_ends_with_the_same_bytes() {
+    let mut all = (0, 0);
+    for work in &WORKS {
+        let place = tempfile::tempdir().unwrap();
+        let prepare = |name: &str| {
+            let folder = place.path().join(name);
+            fs::create_dir(&folder).unwrap();
+            write_experiment(&folder);
+            for command in work.before {
+                succeed(&folder, command);
+            }
+            folder
+        };
+        let undisturbed = prepare("undisturbed");
+        let began = Instant::now();
+        succeed(&undisturbed, work.command);
+        let took = began.elapsed();
+        let result = |folder: &Path| -> Vec<_> {
+            work.same.iter().flat_map(|pattern| fitting(folder, pattern)).collect()
+        };
+        let expected = result(&undisturbed);
+        assert!(expected.len() >= work.same.len(), "{}: what is compared is there", work.name);
+        let (kills, mut interrupted) = (if long() { work.kills } else { work.kills / 4 }, 0);
+        for kill in 0..kills {
+            let folder = prepare(&format!("killed-{kill}"));
+            // Moments are spread over the whole work by a fixed sequence (golden ratio), from the first file to the last; the second
+            // kill of one life hits work that goes on.
+            let fraction = (f64::from(kill + 1) * 0.618_033_988_75).fract();
+            for part in [fraction, 0.5 * fraction] {
+                let mut child = esscher(&folder, work.command)
+                    .stdout(Stdio::null())
+                    .stderr(Stdio::null())
+                    .spawn()
+                    .unwrap();
+                std::thread::sleep(took.mul_f64(part));
+                // SIGKILL on Unix: nothing can be tidied up.
+                let _ = child.kill();
+                interrupted += u32::from(!child.wait().unwrap().success());
+            }
+            succeed(&folder, work.command);
+            let name = work.name;
+            assert!(result(&folder) == expected, "{name}: kill {kill} at {fraction:.3} changed the bytes");
+            let pages = fitting(&folder, work.page);
+            assert!(pages.len() == usize::from(!work.page.is_empty()), "{name}: the page is there");
+            assert!(pages.iter().all(|(_, page)| page.ends_with(b"</html>\n")), "{name}: the page is whole");
+            assert_eq!(temporary(&folder), [PathBuf::new(); 0], "{name}: nothing half written is left");
+        }
+        println!("{}: {interrupted} of {} processes were killed before they ended", work.name, 2 * kills);
+        all = (all.0 + interrupted, all.1 + kills);
+    }
+    println!("{} kills", all.0);
+    assert!(all.0 > all.1, "the moments hit the work");
 }
 
 #[test]

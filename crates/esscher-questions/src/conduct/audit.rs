@@ -13,8 +13,9 @@ use esscher_audit::dossier::Standard;
 use esscher_lab::specification::{
     self, Bounds, Keys, Kind, Mistake, Section, Written, integer, integers, one_of, real, truth,
 };
-use esscher_lab::{Failure, Outcome, RunFolder, Table, keys, write_file};
+use esscher_lab::{Failure, Outcome, RunFolder, RunsFolder, Table, keys};
 use esscher_report::Document;
+use found::{FULL_ATTENTION_HEADS, REPORT, VERDICTS};
 use prepared::Prepared;
 use std::path::Path;
 
@@ -84,6 +85,7 @@ pub fn audit<E: From<Error>>(
 ) -> Result<Audit, E> {
     let prepared = Prepared::of(request, settings, sources)?;
     let root = Path::new(&request.out).join(&prepared.name);
+    let about_both = RunsFolder::open(&root, &["heads", "model"]).map_err(Error::from)?;
     let mut conducted = |label: &str, planned: &Planned| -> Result<Option<(Table, Document)>, E> {
         let folder = RunFolder::open(&root.join(label), planned).map_err(Error::from)?;
         let Outcome::Finished { result, provenance, .. } = run(label, planned, &folder)? else {
@@ -122,13 +124,13 @@ pub fn audit<E: From<Error>>(
     let dropped = Standard { only: Some(Candidate::DROPPED), ..plan.standard };
     let table = files::full_attention_heads(&dossier.decide_groups(&dropped), request.tolerance);
     let page = esscher_report::html(&joined(&found, documents));
-    for (path, content) in [
-        (&found.report, page),
-        (&found.verdicts, verdicts),
-        (&found.full_attention_heads, table),
-        (&root.join("config.json"), files::configuration(&plan.questions.frame)),
+    for (name, content) in [
+        (REPORT, page),
+        (VERDICTS, verdicts),
+        (FULL_ATTENTION_HEADS, table),
+        ("config.json", files::configuration(&plan.questions.frame)),
     ] {
-        write_file(path, content.as_bytes()).map_err(Error::from)?;
+        about_both.write(name, content.as_bytes()).map_err(Error::from)?;
     }
     Ok(Audit { folder: root, found: Some(found) })
 }

@@ -15,4 +15,4 @@ pub use audit::{
 };
 pub use error::Error;
 pub use publish::publish;
-pub use request::{name_of_file, name_of_text, read_file, schema, share, unknown};
+pub use request::{REPRODUCTIONS, name_of_file, name_of_text, read_file, schema, share, unknown};

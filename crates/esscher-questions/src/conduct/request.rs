@@ -5,6 +5,7 @@ use crate::{Asked, Planned, Question, Settings, questions};
 use esscher_lab::specification::nearest;
 use esscher_lab::{Share, read_specification, specification_sha256};
 use serde_json::{Value, json};
+use std::ffi::OsStr;
 use std::path::Path;
 
 /// Reads the specification in a file, and no other file.
@@ -16,18 +17,24 @@ pub fn read_file(file: &Path, settings: Settings) -> Result<Asked, Error> {
     Ok(Asked::read(&file.display().to_string(), &text, settings)?)
 }
 
+/// Folders in which reproductions keep the runs of all claims: no single run is called so.
+pub const REPRODUCTIONS: [&str; 2] = ["reproduce", "reproduce-full"];
+
 /// The name of a file's run: the file's, and its folder's for files called quick.toml or full.toml.
 ///
 /// # Errors
-/// A file's name that cannot be a folder's.
+/// A file's name that cannot be a folder's, or that several runs would share.
 pub fn name_of_file(file: &Path) -> Result<String, Error> {
-    let text = |part: &std::ffi::OsStr| part.to_string_lossy().into_owned();
-    let stem = file.file_stem().map(text).unwrap_or_default();
-    let name = match (stem.as_str(), file.parent().and_then(Path::file_name).map(text)) {
-        ("quick" | "full", Some(parent)) => format!("{parent}-{stem}"),
-        _ => stem,
+    // Names that are not Unicode would be one when they are shown, and their runs would share a folder.
+    let stem = file.file_stem().and_then(OsStr::to_str).unwrap_or_default();
+    let name = match (stem, file.parent().and_then(Path::file_name)) {
+        ("quick" | "full", Some(parent)) => match parent.to_str() {
+            Some(parent) => format!("{parent}-{stem}"),
+            None => String::new(),
+        },
+        _ => stem.to_string(),
     };
-    if name.is_empty() || name.starts_with('.') {
+    if name.is_empty() || name.starts_with('.') || REPRODUCTIONS.contains(&name.as_str()) {
         return Err(Error::NoName { file: file.to_path_buf() });
     }
     Ok(name)

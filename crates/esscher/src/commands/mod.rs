@@ -24,7 +24,7 @@ pub(crate) fn execute(arguments: Arguments) -> Result<Ending, Trouble> {
         Command::Run { file, plan: false, run } => run::run(&common, &file, &run),
         Command::Shard { file, share, run } => run::shard(&common, &file, &share, &run),
         Command::Merge { folders, out } => run::merge(&common, &folders, out),
-        Command::Report { runs, out } => run::report(&common, &runs, out.as_deref()),
+        Command::Report { runs, out, force } => run::report(&common, &runs, out.as_deref(), force),
         Command::List { group } => list::list(&common, group.as_deref()),
         Command::Ask { file, seed } => ask::ask(&common, &file, seed),
         Command::Schema { question } => ask::schema(question.as_deref()),

@@ -110,7 +110,12 @@ pub(super) fn merge(common: &Common, folders: &[PathBuf], out: Option<PathBuf>) 
 }
 
 /// Makes a finished run's report again, or compares several runs.
-pub(super) fn report(common: &Common, runs: &[PathBuf], out: Option<&Path>) -> Result<Ending, Trouble> {
-    let report = esscher_claims::report(runs, out, settings(common, None)?, &sources(common))?;
+pub(super) fn report(
+    common: &Common,
+    runs: &[PathBuf],
+    out: Option<&Path>,
+    force: bool,
+) -> Result<Ending, Trouble> {
+    let report = esscher_claims::report(runs, out, force, settings(common, None)?, &sources(common))?;
     answer(common, json!({ "report": report }), format_args!("report: {}", report.display()))
 }

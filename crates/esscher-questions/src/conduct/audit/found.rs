@@ -11,6 +11,11 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
+/// Files about both runs in the audit's folder.
+pub(super) const REPORT: &str = "report.html";
+pub(super) const VERDICTS: &str = "verdicts.json";
+pub(super) const FULL_ATTENTION_HEADS: &str = "full_attention_heads.tsv";
+
 pub use crate::audit::counts::Counts;
 
 const LOG_LOSS: &str = "log loss";
@@ -91,9 +96,9 @@ impl AuditFound {
             },
             assignments: Vec::new(),
             advice: plan.evidence.advice(),
-            report: root.join("report.html"),
-            verdicts: root.join("verdicts.json"),
-            full_attention_heads: root.join("full_attention_heads.tsv"),
+            report: root.join(REPORT),
+            verdicts: root.join(VERDICTS),
+            full_attention_heads: root.join(FULL_ATTENTION_HEADS),
         }
     }
 
