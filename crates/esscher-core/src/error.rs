@@ -187,6 +187,13 @@ pub enum Error {
         what: &'static str,
     },
 
+    /// A result that is not zero is too small for a double.
+    #[error("{what} underflows double precision: scale the tokens, the query or the matrices up")]
+    Underflow {
+        /// The number that underflowed.
+        what: &'static str,
+    },
+
     /// A saved state is that of another run.
     #[error(
         "the saved progress has another {what}: expected {expected}, found {found}; \

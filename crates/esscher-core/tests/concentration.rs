@@ -6,7 +6,9 @@ use common::{StopAfter, length};
 use esscher_core::attention::Softmax;
 use esscher_core::concentration::{Concentration, Engine, Horizon, Quantity, Regime, regime};
 use esscher_core::measure::{Affine, Cube, Empirical, Gaussian, Law, Mixture, Rademacher, Sphere};
-use esscher_core::prompt::{PromptLength, QueryAverage, SampleOptions, delta_method, rate_exponent};
+use esscher_core::prompt::{
+    FinitePrompt, PromptLength, QueryAverage, SampleOptions, delta_method, rate_exponent,
+};
 use esscher_core::{Accuracy, Completion, Error, Mat, Unwatched, mat};
 use std::sync::Arc;
 
@@ -174,6 +176,76 @@ fn the_horizon_is_the_first_sufficient_length() {
         hard.horizon(Quantity::Output, 1e-6, QueryAverage::COARSE, &Unwatched).unwrap(),
         Horizon::Beyond { .. }
     ));
+}
+
+/// Numbers that nobody asked for may leave the doubles: at tokens of size 10⁻¹⁰⁰ the gradient in U has an error of 10⁻⁴⁰⁰.
+#[test]
+fn tiny_tokens_have_the_horizon_of_ordinary_ones() {
+    let scale = 2f64.powi(-340);
+    let head = Softmax::new(mat![[1.0 / scale]].as_ref(), mat![[1.0]].as_ref()).unwrap();
+    let tiny = Concentration::new(head, isotropic(1, scale), isotropic(1, 0.5), &[length(10)]).unwrap();
+    let plain =
+        Concentration::new(plain_head(1), isotropic(1, 1.0), isotropic(1, 0.5), &[length(10)]).unwrap();
+    let horizon = |setting: &Concentration, quantity, tolerance| {
+        setting.horizon(quantity, tolerance, QueryAverage::COARSE, &Unwatched)
+    };
+    let (here, there) =
+        (horizon(&tiny, Quantity::Output, 1e-6 * scale * scale), horizon(&plain, Quantity::Output, 1e-6));
+    let (here, there) = (here.unwrap(), there.unwrap());
+    assert!(here.length().is_some() && here.length() == there.length(), "{here:?} {there:?}");
+    assert_eq!(here.error().unwrap().value, scale * there.error().unwrap().value * scale);
+    let gradient = horizon(&tiny, Quantity::ScoreGradient, 1e-6);
+    assert!(matches!(gradient, Err(Error::Underflow { .. })), "{gradient:?}");
+    let run = |score_gradient| {
+        let options = SampleOptions { score_gradient, ..SampleOptions::default() };
+        tiny.run(Engine::Best(QueryAverage::COARSE, options), &Unwatched)
+    };
+    let errors = run(false).unwrap().rows[0].errors;
+    assert!(errors.output.unwrap().value > 0.0 && errors.score_gradient.is_none());
+    assert!(matches!(run(true), Err(Error::Underflow { .. })));
+    // H is a size, not a square.
+    let (here, there) = (tiny.operator_norm().unwrap(), plain.operator_norm().unwrap());
+    assert_eq!(here, there);
+    let small = Softmax::new(mat![[1e-200]].as_ref(), mat![[1.0]].as_ref()).unwrap();
+    let small = Concentration::new(small, isotropic(1, 1.0), isotropic(1, 1.0), &[length(10)]).unwrap();
+    assert_eq!(small.operator_norm().unwrap(), 1e-200);
+}
+
+/// Simulated squares, and the squares of those in standard errors, must be doubles as well.
+#[test]
+fn simulations_of_vanishing_outputs_are_refused() {
+    let tokens: Law = Arc::new(Rademacher::new(1).unwrap());
+    let study = |value: f64| {
+        let head = Softmax::new(mat![[1.0]].as_ref(), mat![[value]].as_ref()).unwrap();
+        let setting = Concentration::new(head, tokens.clone(), tokens.clone(), &[length(10)]).unwrap();
+        setting.run(Engine::Sampled(SampleOptions { trials: 20, ..SampleOptions::default() }), &Unwatched)
+    };
+    assert!(matches!(study(1e-100), Err(Error::Underflow { .. })));
+    assert_eq!(study(0.0).unwrap().rows[0].errors.output.unwrap().value, 0.0);
+    let (small, plain) = (study(2f64.powi(-100)).unwrap(), study(1.0).unwrap());
+    let (small, plain) = (small.rows[0].errors.output.unwrap(), plain.rows[0].errors.output.unwrap());
+    assert_eq!((small.value, small.error), (plain.value * 2f64.powi(-200), plain.error * 2f64.powi(-200)));
+}
+
+/// Every τ up to the largest is answered, also where the nodes of its interpolation lie beyond.
+#[test]
+fn the_largest_score_deviation_is_that_of_the_message() {
+    for tau in [9998.0, 9999.0, 9999.5, 1e4] {
+        let query: Law = Arc::new(Empirical::atom(&[tau]).unwrap());
+        let all = [length(2), length(1000)];
+        let setting = Concentration::new(plain_head(1), isotropic(1, 1.0), query, &all).unwrap();
+        let study = setting.run(Engine::Exact(QueryAverage::COARSE), &Unwatched).unwrap();
+        let direct = FinitePrompt::exact(&plain_head(1), isotropic(1, 1.0).as_ref()).unwrap();
+        let direct = direct.at_query(&[tau], &all).unwrap();
+        for (row, direct) in study.rows.iter().zip(&direct) {
+            let found = row.errors.output.unwrap().value;
+            assert!((found / direct.errors.output - 1.0).abs() < 1e-9, "τ = {tau}: {found}");
+        }
+    }
+    let query: Law = Arc::new(Empirical::atom(&[10000.5]).unwrap());
+    let setting = Concentration::new(plain_head(1), isotropic(1, 1.0), query, &[length(2)]).unwrap();
+    let refused = setting.run(Engine::Exact(QueryAverage::COARSE), &Unwatched).unwrap_err().to_string();
+    assert!(refused.contains("is 10000.5: expected a number from 0 to 10000"), "{refused}");
 }
 
 /// A monitor that stops in the middle leaves a bracket, never an answer from a partial average and never an error.

@@ -4,7 +4,7 @@ mod common;
 
 use common::{Simulated, StopAfter, length, lengths, simulate, skew_gaussian, skew_head, skew_mixture};
 use esscher_core::attention::{Attention, Softmax};
-use esscher_core::measure::{Gaussian, Law, Measure, Mixture, Rademacher};
+use esscher_core::measure::{Affine, Gaussian, Law, Measure, Mixture, Rademacher};
 use esscher_core::numerics::linalg;
 use esscher_core::prompt::{Deviation, FinitePrompt, PromptLength, delta_method, gaussian_gradient_constant};
 use esscher_core::{Error, Mat, Unwatched, mat};
@@ -353,6 +353,72 @@ fn rare_absences_of_a_dominant_atom_are_counted() {
     assert!((found * 1e72 - 1.0).abs() < 1e-9, "{found:e}");
 }
 
+/// Tokens s·z read by U/s have the same scores: outputs scale with s and the gradient in U with s², to the last bit for
+/// powers of two, as far as there are doubles; beyond, the answer is an error and never 0 or ∞.
+#[test]
+fn errors_scale_with_their_tokens_to_both_ends_of_the_doubles() {
+    let all = lengths(&[1, 2, 10, 1_000_000_000_000]);
+    let query = [0.6, -0.8];
+    let head = skew_head();
+    let laws: [Law; 2] = [Arc::new(skew_gaussian()), Arc::new(skew_mixture())];
+    for law in laws {
+        let plain = FinitePrompt::exact(&head, law.as_ref()).unwrap().at_query(&query, &all).unwrap();
+        for exponent in [-500, -240, -90, 1, 90, 240, 480] {
+            let scale = 2f64.powi(exponent);
+            let score = Mat::from_fn(3, 2, |i, j| head.score()[(i, j)] / scale);
+            let head = Softmax::new(score.as_ref(), head.value()).unwrap();
+            let tokens = Affine::scaled(scale, law.clone()).unwrap();
+            let found = FinitePrompt::exact(&head, &tokens).unwrap().at_query(&query, &all);
+            // Errors of the gradient in U scale with s⁴, and are a trillion times smaller in the longest prompt.
+            let leaves_the_doubles = 4 * exponent.abs() > 980;
+            assert_eq!(found.is_err(), leaves_the_doubles, "2^{exponent}: {found:?}");
+            match found {
+                Err(Error::Overflow { .. }) => assert!(exponent > 0),
+                Err(Error::Underflow { .. }) => assert!(exponent < 0),
+                Err(other) => panic!("2^{exponent}: {other}"),
+                Ok(found) => {
+                    for (found, plain) in found.iter().zip(&plain) {
+                        assert_eq!(found.errors.output, scale * plain.errors.output * scale);
+                        assert_eq!(found.errors.value_gradient, scale * plain.errors.value_gradient * scale);
+                        let fourth = scale * (scale * plain.errors.score_gradient * scale) * scale;
+                        assert_eq!(found.errors.score_gradient, fourth);
+                        assert_eq!(found.bias[0], scale * plain.bias[0]);
+                        assert_eq!(found.participation, plain.participation);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// What does not vary has no error, however small it is; what varies has one, however small it is.
+#[test]
+fn zero_is_the_error_of_what_does_not_vary_alone() {
+    let read = |value: f64, variance: f64, query: f64| {
+        let head = Softmax::new(mat![[1.0]].as_ref(), mat![[value]].as_ref()).unwrap();
+        let tokens = Gaussian::new(&[1e-200], mat![[variance]].as_ref()).unwrap();
+        FinitePrompt::exact(&head, &tokens).unwrap().at_query(&[query], &lengths(&[10])).map(|found| {
+            let errors = found[0].errors;
+            [errors.output, errors.score_gradient, errors.value_gradient]
+        })
+    };
+    assert_eq!(read(1e-200, 0.0, 1.0).unwrap(), [0.0; 3]);
+    assert_eq!(read(0.0, 1.0, 1.0).unwrap()[..2], [0.0; 2]);
+    assert_eq!(read(1.0, 1.0, 0.0).unwrap()[1], 0.0);
+    for (value, variance, query) in
+        [(1e-200, 1.0, 1.0), (1.0, 1e-310, 1.0), (1.0, 1.0, 1e-200), (1e-320, 1.0, 1.0)]
+    {
+        let found = read(value, variance, query);
+        assert!(matches!(found, Err(Error::Underflow { .. })), "{value:e} {variance:e} {query:e}: {found:?}");
+    }
+    // One direction 10³⁰⁰ times wider than the one that V reads: 11/10 of the variance, at τ = 0.
+    let head = Softmax::new(mat![[0.0, 0.0], [0.0, 0.0]].as_ref(), mat![[1.0, 0.0]].as_ref()).unwrap();
+    let tokens = Gaussian::centred(mat![[1e-300, 0.0], [0.0, 1e140]].as_ref()).unwrap();
+    let prompt = FinitePrompt::exact(&head, &tokens).unwrap();
+    let found = prompt.at_query(&[1.0, 1.0], &lengths(&[10])).unwrap()[0].errors.output;
+    assert!((found / 1e-301 - 1.0).abs() < 1e-12, "{found:e}");
+}
+
 /// Scores too large for double precision are refused, not answered wrongly.
 #[test]
 fn scores_beyond_rounding_are_refused() {
@@ -466,7 +532,7 @@ proptest! {
             let parts: Vec<(f64, Law)> = vec![(weights[0], Arc::new(wide.clone())), (weights[1], Arc::new(atom))];
             let Ok(mixture) = Mixture::new(parts) else { continue };
             for law in [&wide as &dyn Measure, &mixture] {
-                let prompt = FinitePrompt::exact(&head, law).unwrap();
+                let Ok(prompt) = FinitePrompt::exact(&head, law) else { continue };
                 let all = [length(1), length(2), length(tokens)];
                 for found in prompt.at_query(&[entry(6)], &all).unwrap_or_default() {
                     let numbers = [found.errors.output, found.errors.score_gradient, found.errors.value_gradient, found.participation];

@@ -461,6 +461,51 @@ fn what_exceeds_double_precision_is_an_overflow_and_not_an_infinity() {
 }
 
 /// Tokens of any size, and tilts up to the edge of the domain.
+/// Squares of small tokens underflow long before the tokens do: a covariance is then no zero, and neither is an output.
+#[test]
+fn what_is_too_small_for_its_squares_is_an_underflow_and_not_a_zero() {
+    let tiny = 1e-180;
+    let laws: Vec<Law> = vec![
+        Arc::new(Empirical::from_tokens(1, &[tiny, 2.0 * tiny]).unwrap()),
+        Arc::new(Affine::scaled(tiny, Arc::new(Rademacher::new(1).unwrap())).unwrap()),
+        Arc::new(Affine::scaled(tiny, Arc::new(Gaussian::standard(1).unwrap())).unwrap()),
+        Arc::new(Sphere::new(1, tiny).unwrap()),
+        Arc::new(Laplace::new(1, tiny).unwrap()),
+        Arc::new(
+            Mixture::new(vec![
+                (1.0, Arc::new(Empirical::atom(&[tiny]).unwrap())),
+                (1.0, Arc::new(Empirical::atom(&[3.0 * tiny]).unwrap())),
+            ])
+            .unwrap(),
+        ),
+    ];
+    for law in laws {
+        assert!(matches!(law.covariance(), Err(Error::Underflow { .. })), "{law:?}");
+        assert!(law.mean().is_ok(), "{law:?}");
+    }
+    // What does not vary has no variance, and a probability that vanishes takes its variance with it.
+    assert_eq!(Empirical::from_tokens(1, &[tiny; 3]).unwrap().covariance().unwrap()[(0, 0)], 0.0);
+    assert_eq!(Rademacher::new(1).unwrap().tilted_covariance(&[1e3]).unwrap()[(0, 0)], 0.0);
+}
+
+#[test]
+fn no_dimension_is_too_large_to_be_refused() {
+    for dimension in [usize::MAX, 1 << 40, (1 << 24) + 1] {
+        for made in [
+            Gaussian::standard(dimension).map(|_| ()),
+            Rademacher::new(dimension).map(|_| ()),
+            Cube::new(dimension).map(|_| ()),
+            Sphere::new(dimension, 1.0).map(|_| ()),
+            Laplace::new(dimension, 1.0).map(|_| ()),
+        ] {
+            assert!(matches!(made, Err(Error::OutOfRange { .. })), "{dimension}: {made:?}");
+        }
+    }
+    let long = Rademacher::new(1 << 20).unwrap();
+    assert!(long.mean().is_ok() && matches!(long.covariance(), Err(Error::OutOfRange { .. })));
+    assert!(Affine::scaled(2.0, Arc::new(long)).is_err());
+}
+
 #[test]
 fn a_user_law_is_differentiated_on_its_own_scale_and_up_to_the_edge() {
     for scale in [1e-6, 1e-2, 1.0, 30.0, 1e6] {

@@ -348,6 +348,11 @@ fn tables_refuse_what_does_not_fit() {
     table.push([None::<f64>.into(), "x".into()]).unwrap();
     let row = table.rows().next().unwrap();
     assert!(row.real("a").is_err() && row.optional_real("a").unwrap().is_none() && row.text("c").is_err());
+    let refused = table.push([f64::INFINITY.into(), "the widest law".into()]).unwrap_err().to_string();
+    assert_eq!(
+        refused,
+        "the a (the widest law) overflows double precision: scale the tokens, the query or the matrices down"
+    );
     assert!(Table::from_parquet(b"PAR1").is_err());
     let other = Table::new(&[("a", Column::Real)]);
     assert!(table.append(other).is_err());

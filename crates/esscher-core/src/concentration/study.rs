@@ -10,8 +10,8 @@ use crate::monitor::{Completion, Monitor};
 use crate::numerics::statistics::Summary;
 use crate::numerics::{check, linalg};
 use crate::prompt::{
-    FinitePrompt, PromptLength, QueryAverage, RadiusRefinement, SampleOptions, SampledPrompts, SampledUnit,
-    SampledUnits,
+    AveragedErrors, FinitePrompt, PromptLength, QueryAverage, RadiusRefinement, SampleOptions,
+    SampledPrompts, SampledUnit, SampledUnits,
 };
 use crate::quantity::{PerQuantity, Quantity};
 use crate::softmax_weights::MomentTable;
@@ -24,7 +24,8 @@ pub enum Engine {
     Exact(QueryAverage),
     /// By simulation, for any law.
     Sampled(SampleOptions),
-    /// Exact where the token law allows it, simulated otherwise.
+    /// Exact where the token law allows it, simulated otherwise; either way the options say whether the score gradient is
+    /// measured.
     Best(QueryAverage, SampleOptions),
 }
 
@@ -59,7 +60,7 @@ pub struct Concentration {
 pub struct StudyRow {
     /// The prompt length L.
     pub length: PromptLength,
-    /// The mean squared errors in L²(ν); that of the score gradient is absent if the simulation left it out.
+    /// The mean squared errors in L²(ν); that of the score gradient is absent if the options left it out.
     pub errors: PerQuantity<Option<Estimate>>,
 }
 
@@ -111,18 +112,23 @@ impl Concentration {
                 .map(|value| value.max(0.0).sqrt()))
         };
         let product = root(self.tokens.as_ref())? * self.head.score() * root(self.queries.as_ref())?;
-        let squares = linalg::SymmetricEigen::new("H²", (&product * product.transpose()).as_ref())?;
-        Ok(squares.values.last().copied().unwrap_or(0.0).max(0.0).sqrt())
+        // On the scale of its largest entry, so that the squares neither overflow nor vanish.
+        let product = check::finite_matrix_result("the deviation of the scores, H,", product)?;
+        let exponent = linalg::matrix_exponent(product.as_ref());
+        let scaled = linalg::matrix_times_power_of_two(product.as_ref(), -exponent);
+        let squares = linalg::SymmetricEigen::new("H²", (&scaled * scaled.transpose()).as_ref())?;
+        let largest = squares.values.last().copied().unwrap_or(0.0).max(0.0).sqrt();
+        check::finite_number("the deviation of the scores, H,", libm::ldexp(largest, exponent))
     }
 
     /// Runs the study.
     pub fn run(&self, engine: Engine, monitor: &dyn Monitor) -> Result<Study> {
         match engine {
-            Engine::Exact(average) => self.run_exact(average, monitor),
+            Engine::Exact(average) => self.run_exact(average, |_| true, monitor),
             Engine::Sampled(options) => self.resume(options, SampledUnits::default(), monitor),
             Engine::Best(average, options) => {
                 if self.tokens.as_gaussian_mixture().is_some() {
-                    self.run_exact(average, monitor)
+                    self.run_exact(average, |quantity| options.measures(quantity), monitor)
                 } else {
                     self.resume(options, SampledUnits::default(), monitor)
                 }
@@ -130,17 +136,22 @@ impl Concentration {
         }
     }
 
-    fn run_exact(&self, average: QueryAverage, monitor: &dyn Monitor) -> Result<Study> {
+    fn run_exact(
+        &self,
+        average: QueryAverage,
+        measures: impl Fn(Quantity) -> bool,
+        monitor: &dyn Monitor,
+    ) -> Result<Study> {
         let prompt = FinitePrompt::exact(&self.head, self.tokens.as_ref())?;
-        let averaged = prompt.over_queries(self.queries.as_ref(), &self.lengths, average, monitor)?;
-        let rows = averaged
-            .deviations
-            .iter()
-            .map(|found| StudyRow {
-                length: found.length,
-                errors: found.errors.map(|error| Some(stated(error))),
-            })
-            .collect();
+        let (queries, radius) = (self.queries.as_ref(), &mut RadiusRefinement::default());
+        let averaged = prompt.over_queries_refined(queries, &self.lengths, average, monitor, radius)?;
+        let row = |found: &AveragedErrors| -> Result<StudyRow> {
+            let error = |quantity| found.errors[quantity].clone().map(stated);
+            let errors =
+                PerQuantity::try_from_fn(|quantity| measures(quantity).then(|| error(quantity)).transpose())?;
+            Ok(StudyRow { length: found.length, errors })
+        };
+        let rows = averaged.deviations.iter().map(row).collect::<Result<_>>()?;
         let (warnings, units) = (Vec::new(), SampledUnits::default());
         Ok(Study { rows, warnings, completion: averaged.completion, units, sampled: None })
     }
@@ -219,7 +230,8 @@ impl Concentration {
             if found.completion != Completion::Finished {
                 return Ok(None);
             }
-            Ok(Some(found.deviations.iter().map(|found| stated(found.errors[quantity])).collect()))
+            let error = |found: &AveragedErrors| found.errors[quantity].clone().map(stated);
+            found.deviations.iter().map(error).collect::<Result<_>>().map(Some)
         })
     }
 }

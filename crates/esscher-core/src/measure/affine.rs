@@ -39,6 +39,7 @@ impl Affine {
     /// The law of `factor` · z.
     pub fn scaled(factor: f64, base: Law) -> Result<Self> {
         let dimension = base.dimension();
+        check::matrix_dimension(dimension)?;
         let matrix = Mat::from_fn(dimension, dimension, |i, j| if i == j { factor } else { 0.0 });
         Affine::new(matrix.as_ref(), &vec![0.0; dimension], base)
     }
@@ -63,6 +64,15 @@ impl Affine {
         let scaled = Mat::from_fn(rows, columns, |i, j| self.matrix[(i, j)] / scale);
         let gram = if rows < columns { &scaled * scaled.transpose() } else { scaled.transpose() * &scaled };
         largest_eigenvalue(gram.as_ref()).map(|value| scale * value.sqrt()).filter(|norm| norm.is_finite())
+    }
+
+    /// A G Aᵀ.
+    fn pushed_covariance(&self, covariance: MatRef<'_, f64>) -> Result<Mat<f64>> {
+        check::tilted_covariance_result(&self.matrix * covariance * self.matrix.transpose(), |row| {
+            (0..covariance.nrows())
+                .map(|index| self.matrix[(row, index)].abs() * covariance[(index, index)].sqrt())
+                .fold(0.0, f64::max)
+        })
     }
 
     fn push(&self, vector: &[f64]) -> Vec<f64> {
@@ -91,10 +101,7 @@ impl Measure for Affine {
 
     fn tilted_covariance(&self, tilt: &[f64]) -> Result<Mat<f64>> {
         let covariance = self.base.tilted_covariance(&self.base_tilt(tilt)?)?;
-        check::finite_matrix_result(
-            "the tilted covariance",
-            &self.matrix * covariance * self.matrix.transpose(),
-        )
+        self.pushed_covariance(covariance.as_ref())
     }
 
     fn sample_tilted(&self, tilt: &[f64], stream: &mut Stream, tokens: &mut [f64]) -> Result<()> {
@@ -117,7 +124,7 @@ impl Measure for Affine {
 
     fn as_gaussian_mixture(&self) -> Option<Vec<GaussianComponent>> {
         let push = |component: GaussianComponent| {
-            let covariance = &self.matrix * component.gaussian.covariance_matrix() * self.matrix.transpose();
+            let covariance = self.pushed_covariance(component.gaussian.covariance_matrix()).ok()?;
             let mean = self.push(component.gaussian.mean_vector());
             let gaussian = Gaussian::new(&mean, linalg::symmetric_part(covariance.as_ref()).as_ref()).ok()?;
             Some(GaussianComponent { log_weight: component.log_weight, gaussian })

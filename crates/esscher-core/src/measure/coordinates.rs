@@ -16,6 +16,10 @@ pub(super) trait LineLaw: Debug + Clone + Send + Sync + 'static {
     fn tilted_mean(&self, tilt: f64) -> f64;
     fn tilted_variance(&self, tilt: f64) -> f64;
     fn sample_tilted(&self, tilt: f64, stream: &mut Stream) -> f64;
+    /// The size of a coordinate.
+    fn size(&self) -> f64 {
+        1.0
+    }
     /// The largest tilted variance, where it is finite and attained at tilt 0.
     fn largest_variance(&self) -> Option<f64> {
         None
@@ -31,7 +35,7 @@ pub(super) struct Coordinates<T> {
 
 impl<T: LineLaw> Coordinates<T> {
     pub(super) fn new(dimension: usize, line: T) -> Result<Self> {
-        check::at_least_one("the dimension of the measure", dimension)?;
+        check::dimension(dimension)?;
         Ok(Coordinates { dimension, line })
     }
 
@@ -63,13 +67,13 @@ impl<T: LineLaw> Measure for Coordinates<T> {
     }
 
     fn tilted_covariance(&self, tilt: &[f64]) -> Result<Mat<f64>> {
+        check::matrix_dimension(self.dimension)?;
         self.check(tilt)?;
         let mut covariance = Mat::zeros(self.dimension, self.dimension);
         for (index, &entry) in tilt.iter().enumerate() {
-            covariance[(index, index)] =
-                check::finite_number("the tilted covariance", self.line.tilted_variance(entry))?;
+            covariance[(index, index)] = self.line.tilted_variance(entry);
         }
-        Ok(covariance)
+        check::tilted_covariance_result(covariance, |_| self.line.size())
     }
 
     fn sample_tilted(&self, tilt: &[f64], stream: &mut Stream, tokens: &mut [f64]) -> Result<()> {

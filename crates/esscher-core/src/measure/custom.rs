@@ -58,7 +58,7 @@ impl Custom {
         dimension: usize,
         log_partition: impl Fn(&[f64]) -> f64 + Send + Sync + 'static,
     ) -> Result<Self> {
-        check::at_least_one("the dimension of the measure", dimension)?;
+        check::dimension(dimension)?;
         let origin = vec![0.0; dimension];
         let value = log_partition(&origin);
         if value.is_nan() || value.abs() > 1e-9 {
@@ -222,6 +222,7 @@ impl Measure for Custom {
     }
 
     fn tilted_covariance(&self, tilt: &[f64]) -> Result<Mat<f64>> {
+        check::matrix_dimension(self.dimension)?;
         check_tilt(self.dimension, tilt)?;
         self.value(tilt)?;
         if let Some(covariance) = &self.tilted_covariance {

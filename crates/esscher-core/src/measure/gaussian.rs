@@ -48,12 +48,22 @@ impl Gaussian {
 
     /// N(0, I) in dimension d.
     pub fn standard(dimension: usize) -> Result<Self> {
+        check::matrix_dimension(dimension)?;
         Gaussian::centred(linalg::identity(dimension).as_ref())
     }
 
     /// N(0, covariance).
     pub fn centred(covariance: MatRef<'_, f64>) -> Result<Self> {
         Gaussian::new(&vec![0.0; covariance.nrows()], covariance)
+    }
+
+    /// The law of 2ᵉz: no digit is lost as long as nothing leaves the doubles.
+    pub(crate) fn times_power_of_two(&self, exponent: i32) -> Self {
+        Gaussian {
+            mean: linalg::times_power_of_two(&self.mean, exponent),
+            covariance: linalg::matrix_times_power_of_two(self.covariance.as_ref(), 2 * exponent),
+            root: linalg::matrix_times_power_of_two(self.root.as_ref(), exponent),
+        }
     }
 
     /// The mean m.

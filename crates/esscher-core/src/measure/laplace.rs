@@ -40,6 +40,10 @@ impl LineLaw for TwoSidedExponential {
         "Laplace measure"
     }
 
+    fn size(&self) -> f64 {
+        self.scale
+    }
+
     fn check_domain(&self, index: usize, tilt: f64) -> Result<()> {
         if (self.scale * tilt).abs() < 1.0 {
             return Ok(());

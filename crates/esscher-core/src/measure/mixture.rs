@@ -122,12 +122,16 @@ impl Measure for Mixture {
         let (weights, _) = self.responsibilities(tilt)?;
         let mean = self.tilted_mean(tilt)?;
         let mut covariance = Mat::zeros(mean.len(), mean.len());
-        for (weight, component) in weights.iter().zip(&self.components) {
-            let offset = linalg::difference(&component.tilted_mean(tilt)?, &mean);
+        let means: Vec<Vec<f64>> =
+            self.components.iter().map(|component| component.tilted_mean(tilt)).collect::<Result<_>>()?;
+        for ((weight, component), own) in weights.iter().zip(&self.components).zip(&means) {
+            let offset = linalg::difference(own, &mean);
             covariance += faer::Scale(*weight) * component.tilted_covariance(tilt)?;
             linalg::add_outer(&mut covariance, *weight, &offset, &offset);
         }
-        check::finite_matrix_result("the tilted covariance", covariance)
+        check::tilted_covariance_result(covariance, |index| {
+            means.iter().map(|own| (own[index] - means[0][index]).abs()).fold(0.0, f64::max)
+        })
     }
 
     fn sample_tilted(&self, tilt: &[f64], stream: &mut Stream, tokens: &mut [f64]) -> Result<()> {

@@ -63,6 +63,7 @@ impl Measure for Product {
 
     fn tilted_covariance(&self, tilt: &[f64]) -> Result<Mat<f64>> {
         check_tilt(self.dimension(), tilt)?;
+        check::matrix_dimension(self.dimension())?;
         let blocks: Vec<_> =
             self.parts(tilt).map(|(factor, part)| factor.tilted_covariance(part)).collect::<Result<_>>()?;
         Ok(block_diagonal(&blocks))

@@ -173,6 +173,7 @@ impl Measure for Prompt<'_> {
     }
 
     fn tilted_covariance(&self, tilt: &[f64]) -> Result<Mat<f64>> {
+        check::matrix_dimension(self.dimension)?;
         let (probabilities, _) = self.probabilities(tilt)?;
         let mean = self.mean_under(&probabilities)?;
         let mut covariance = Mat::zeros(self.dimension, self.dimension);
@@ -180,7 +181,9 @@ impl Measure for Prompt<'_> {
             let offset = linalg::difference(point, &mean);
             linalg::add_outer(&mut covariance, probability, &offset, &offset);
         }
-        check::finite_matrix_result("the tilted covariance", covariance)
+        check::tilted_covariance_result(covariance, |index| {
+            self.points().map(|point| (point[index] - self.tokens[index]).abs()).fold(0.0, f64::max)
+        })
     }
 
     fn sample_tilted(&self, tilt: &[f64], stream: &mut Stream, tokens: &mut [f64]) -> Result<()> {

@@ -29,7 +29,7 @@ pub struct Sphere {
 impl Sphere {
     /// The sphere of this radius in dimension d ≥ 1 (in dimension 1: the two points ±r).
     pub fn new(dimension: usize, radius: f64) -> Result<Self> {
-        check::at_least_one("the dimension of the measure", dimension)?;
+        check::dimension(dimension)?;
         check::positive("the radius of a sphere", radius)?;
         Ok(Sphere { dimension, radius })
     }
@@ -77,6 +77,7 @@ impl Measure for Sphere {
     }
 
     fn tilted_covariance(&self, tilt: &[f64]) -> Result<Mat<f64>> {
+        check::matrix_dimension(self.dimension)?;
         let (direction, functions) = self.along(tilt)?;
         let square = self.radius * self.radius;
         let (along, across) = (functions.ratio_derivative, functions.ratio_over_argument);
@@ -90,7 +91,7 @@ impl Measure for Sphere {
                     (along - across) * share
                 }
         });
-        check::finite_matrix_result("the tilted covariance", covariance)
+        check::tilted_covariance_result(covariance, |_| self.radius)
     }
 
     fn sample_tilted(&self, tilt: &[f64], stream: &mut Stream, tokens: &mut [f64]) -> Result<()> {
@@ -116,6 +117,7 @@ impl Measure for Sphere {
     }
 
     fn as_radial(&self) -> Option<Radial> {
+        check::matrix_dimension(self.dimension).ok()?;
         Some(Radial {
             centre: vec![0.0; self.dimension],
             root: linalg::identity(self.dimension),

@@ -1,6 +1,7 @@
 //! Validation at the edge: each public constructor checks its arguments once, with these.
 
 use crate::error::{Entry, Error, Result};
+use crate::numerics::linalg;
 use faer::{Mat, MatRef};
 use rayon::prelude::*;
 
@@ -19,6 +20,29 @@ pub(crate) fn not_empty(what: &'static str, size: usize) -> Result<()> {
 /// A number of things, or a dimension, of which there must be at least one.
 pub(crate) fn at_least_one(what: &'static str, count: usize) -> Result<()> {
     if count > 0 { Ok(()) } else { Err(Error::OutOfRange { what, value: 0.0, expected: "at least 1" }) }
+}
+
+/// The dimension of a law that is given by a number: vectors of it are made without another question.
+pub(crate) fn dimension(dimension: usize) -> Result<()> {
+    let what = "the dimension of the measure";
+    at_least_one(what, dimension)?;
+    if dimension <= 1 << 24 {
+        return Ok(());
+    }
+    Err(Error::OutOfRange { what, value: dimension as f64, expected: "at most 16777216" })
+}
+
+/// A dimension of which square matrices are made.
+pub(crate) fn matrix_dimension(dimension: usize) -> Result<()> {
+    if dimension <= 16_384 {
+        return Ok(());
+    }
+    let what = "the dimension of a covariance";
+    Err(Error::OutOfRange {
+        what,
+        value: dimension as f64,
+        expected: "at most 16384: it must fit into memory",
+    })
 }
 
 /// A buffer that must hold whole tokens.
@@ -131,12 +155,12 @@ pub(crate) fn eigenvalue_allowance(matrix: MatRef<'_, f64>) -> f64 {
     ROUNDING * largest_entry(matrix) * matrix.nrows() as f64
 }
 
-/// The largest |Mᵢⱼ|.
+/// The largest |Mᵢⱼ|, NaN where an entry is.
 pub(crate) fn largest_entry(matrix: MatRef<'_, f64>) -> f64 {
     let mut largest: f64 = 0.0;
     for column in 0..matrix.ncols() {
         for row in 0..matrix.nrows() {
-            largest = largest.max(matrix[(row, column)].abs());
+            largest = linalg::larger(largest, matrix[(row, column)].abs());
         }
     }
     largest
@@ -163,6 +187,27 @@ pub(crate) fn finite_matrix_result(what: &'static str, result: Mat<f64>) -> Resu
         Ok(()) => Ok(result),
         Err(_) => Err(Error::Overflow { what }),
     }
+}
+
+/// A computed tilted covariance that must be handed out finite, and not as zero because squares of the sizes of the
+/// coordinates underflow. (Variances that vanish because their probabilities do are right.)
+pub(crate) fn tilted_covariance_result(
+    covariance: Mat<f64>,
+    size_of: impl Fn(usize) -> f64,
+) -> Result<Mat<f64>> {
+    /// Squares of smaller sizes may lose digits or vanish.
+    const SMALLEST: f64 = 1e-150;
+    const WHAT: &str = "the tilted covariance";
+    let covariance = finite_matrix_result(WHAT, covariance)?;
+    for index in 0..covariance.nrows() {
+        if covariance[(index, index)] < f64::MIN_POSITIVE {
+            let size = size_of(index);
+            if size > 0.0 && size < SMALLEST {
+                return Err(Error::Underflow { what: WHAT });
+            }
+        }
+    }
+    Ok(covariance)
 }
 
 #[cfg(test)]

@@ -42,11 +42,49 @@ pub fn squared_norm(a: &[f64]) -> f64 {
 
 /// |a|, without overflow or underflow of the squares.
 pub fn norm(a: &[f64]) -> f64 {
-    let largest = a.iter().fold(0.0, |size: f64, entry| size.max(entry.abs()));
+    let largest = largest(a);
     if largest == 0.0 || !largest.is_finite() {
         return largest;
     }
     largest * a.iter().map(|entry| (entry / largest).powi(2)).sum::<f64>().sqrt()
+}
+
+/// max |aᵢ|, zero of none, NaN where an entry is.
+pub fn largest(a: &[f64]) -> f64 {
+    a.iter().fold(0.0, |size: f64, entry| larger(size, entry.abs()))
+}
+
+/// The larger of two numbers, NaN where one of them is: `f64::max` would forget it.
+pub(crate) fn larger(a: f64, b: f64) -> f64 {
+    if a.is_nan() || b <= a { a } else { b }
+}
+
+/// The exponent e of the largest entry, which lies between 2ᵉ⁻¹ and 2ᵉ in size; 0 where all are zero.
+///
+/// Vectors divided by 2ᵉ have squares that neither overflow nor vanish, and lose no digit by it.
+pub fn exponent(a: &[f64]) -> i32 {
+    libm::frexp(largest(a)).1
+}
+
+/// 2ᵉ · a.
+pub fn times_power_of_two(a: &[f64], exponent: i32) -> Vec<f64> {
+    a.iter().map(|entry| libm::ldexp(*entry, exponent)).collect()
+}
+
+/// The same of a matrix: the exponent of its largest entry.
+pub fn matrix_exponent(matrix: MatRef<'_, f64>) -> i32 {
+    libm::frexp(check::largest_entry(matrix)).1
+}
+
+/// 2ᵉ · M.
+pub fn matrix_times_power_of_two(matrix: MatRef<'_, f64>, exponent: i32) -> Mat<f64> {
+    Mat::from_fn(matrix.nrows(), matrix.ncols(), |i, j| libm::ldexp(matrix[(i, j)], exponent))
+}
+
+/// √|a|², to the bit, also where |a|² would overflow or underflow.
+pub fn root_of_squares(a: &[f64]) -> f64 {
+    let exponent = exponent(a);
+    libm::ldexp(squared_norm(&times_power_of_two(a, -exponent)).sqrt(), exponent)
 }
 
 /// target += scale · vector.
@@ -163,9 +201,8 @@ impl SymmetricEigen {
         check::finite_matrix(what, matrix)?;
         // Entries near the ends of the doubles overflow or vanish when they are multiplied inside; a power
         // of two in front costs no digit.
-        let (_, exponent) = libm::frexp(check::largest_entry(matrix));
-        let scaled =
-            Mat::from_fn(matrix.nrows(), matrix.ncols(), |i, j| libm::ldexp(matrix[(i, j)], -exponent));
+        let exponent = matrix_exponent(matrix);
+        let scaled = matrix_times_power_of_two(matrix, -exponent);
         let eigen = scaled.self_adjoint_eigen(Side::Lower).map_err(|_| Error::Overflow { what })?;
         let values = (0..matrix.nrows()).map(|i| libm::ldexp(eigen.S()[i], exponent)).collect();
         Ok(SymmetricEigen {

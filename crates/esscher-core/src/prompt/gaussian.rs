@@ -4,6 +4,7 @@
 //! then V m + (VG^{1/2}e) G_L + noise with covariance S₂ V(G − G^{1/2}eeᵀG^{1/2})Vᵀ, and the softmax
 //! covariance in whitened coordinates is [[A, bᵀ], [b, C]] with few non-zero second moments.
 
+use super::scale::Scale;
 use super::{Deviation, PromptLength};
 use crate::attention::{Attention, Softmax};
 use crate::error::Result;
@@ -13,10 +14,12 @@ use crate::quantity::PerQuantity;
 use crate::softmax_weights::{RELATIVE_TOLERANCE, WeightMoments};
 use faer::Mat;
 
-/// Everything about the head and the token law that no query changes.
+/// Everything about the head and the token law that no query changes, on the scale of tokens and outputs of size one.
 #[derive(Debug, Clone)]
 pub(super) struct GaussianTokens {
-    gaussian: Gaussian,
+    scale: Scale,
+    /// R.
+    root: Mat<f64>,
     /// V R for the root R of G = R Rᵀ.
     value_root: Mat<f64>,
     /// V G R.
@@ -59,32 +62,48 @@ pub(super) struct QueryGeometry {
 }
 
 impl GaussianTokens {
-    pub(super) fn new(head: &Softmax, gaussian: Gaussian) -> Self {
-        let value_root = head.value() * gaussian.root();
-        let covariance_root = gaussian.covariance_matrix() * gaussian.root();
+    pub(super) fn new(head: &Softmax, gaussian: &Gaussian) -> Self {
+        let token = linalg::matrix_exponent(gaussian.root());
+        let root = linalg::matrix_times_power_of_two(gaussian.root(), -token);
+        let covariance = linalg::matrix_times_power_of_two(gaussian.covariance_matrix(), -2 * token);
+        let entries = linalg::matrix_exponent(head.value());
+        let value = linalg::matrix_times_power_of_two(head.value(), -entries);
+        // Where V drops the widest directions of the tokens, outputs are smaller than tokens times values.
+        let outputs = &value * &root;
+        let output = linalg::matrix_exponent(outputs.as_ref());
+        let on_scale = |matrix: Mat<f64>| linalg::matrix_times_power_of_two(matrix.as_ref(), -output);
+        let value_root = on_scale(outputs);
         let output_covariance = &value_root * value_root.transpose();
-        let value_covariance_root = head.value() * covariance_root;
-        let value_covariance = head.value() * gaussian.covariance_matrix();
+        let value_covariance_root = on_scale(&value * (&covariance * &root));
+        let value_covariance = on_scale(&value * &covariance);
         GaussianTokens {
-            token_variance: linalg::trace(gaussian.covariance_matrix()),
+            scale: Scale { token, value: entries + output, query: 0 },
+            token_variance: linalg::trace(covariance.as_ref()),
             output_variance: linalg::trace(output_covariance.as_ref()),
             squared_output_variance: linalg::squared_frobenius(value_covariance.as_ref()),
             output_dimension: head.output_dimension(),
-            gaussian,
+            root,
             value_root,
             value_covariance_root,
             output_covariance,
         }
     }
 
+    pub(super) fn scale(&self) -> Scale {
+        self.scale
+    }
+
     pub(super) fn output_dimension(&self) -> usize {
         self.output_dimension
     }
 
-    /// The geometry of a query with tilt θ.
+    /// The geometry of a query with tilt θ and |z|² on its scale.
     pub(super) fn geometry(&self, tilt: &[f64], query_norm: f64) -> QueryGeometry {
-        let whitened = linalg::apply_transpose(self.gaussian.root(), tilt);
+        let whitened =
+            linalg::apply_transpose(self.root.as_ref(), &linalg::times_power_of_two(tilt, self.scale.token));
         let score_deviation = linalg::norm(&whitened);
+        // Scores beyond the doubles are refused as such, also where ∞ has met a zero.
+        let score_deviation = if score_deviation.is_nan() { f64::INFINITY } else { score_deviation };
         // At τ = 0 the weights are uniform, no direction is special, and "across" is all of space.
         let unit: Vec<f64> = whitened
             .iter()
@@ -92,7 +111,7 @@ impl GaussianTokens {
             .collect();
         let output_direction = linalg::apply(self.value_root.as_ref(), &unit);
         let output_along = linalg::squared_norm(&output_direction);
-        let token_along = linalg::squared_norm(&linalg::apply(self.gaussian.root(), &unit));
+        let token_along = linalg::squared_norm(&linalg::apply(self.root.as_ref(), &unit));
         let bent = linalg::apply(self.value_covariance_root.as_ref(), &unit);
         let product_along = linalg::dot(&output_direction, &bent);
         QueryGeometry {

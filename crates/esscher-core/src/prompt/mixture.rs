@@ -9,20 +9,22 @@
 //! pairs, which keeps them when the softmax has frozen. The form with the smaller terms is the answer, and
 //! its terms over its value are the stated tolerance.
 
+use super::scale::Scale;
 use super::{Deviation, PromptLength};
 use crate::attention::{Attention, Softmax};
 use crate::error::{Error, Result};
 use crate::measure::GaussianComponent;
-use crate::numerics::{linalg, softmax};
+use crate::numerics::{check, linalg, softmax};
 use crate::quantity::PerQuantity;
 use crate::softmax_weights::{
     Blocks, RELATIVE_TOLERANCE, SiteGrid, SiteSums, check_score_deviation, highest_normal, integrate,
 };
 use faer::{Mat, MatRef};
 
-/// The head and the components, which no query changes.
+/// The head and the components, which no query changes, on the scale of tokens and values of size one.
 #[derive(Debug, Clone)]
 pub(super) struct MixtureTokens {
+    scale: Scale,
     components: Vec<GaussianComponent>,
     value: Mat<f64>,
     /// W = VᵀV.
@@ -39,14 +41,57 @@ const LARGEST_GRID: f64 = 2e7;
 /// Far below any mass that a row needs to count.
 const SMALLEST_MASS: f64 = 1e-280;
 
+/// The exponent of means on the scale of their spread, at most.
+const LARGEST_EXPONENT: i32 = 1000;
+
+/// The exponent of outputs on the scale of tokens and values, at least: fourth powers of smaller ones leave the doubles.
+const SMALLEST_OUTPUT: i32 = -200;
+
 /// How many roundings of its largest term a sum of this module may be off.
 const ROUNDINGS: f64 = 16.0 * f64::EPSILON;
 
 impl MixtureTokens {
-    pub(super) fn new(head: &Softmax, components: Vec<GaussianComponent>) -> Self {
-        let value = head.value().to_owned();
-        let metric = value.transpose() * &value;
-        MixtureTokens { components, value, metric, output_dimension: head.output_dimension() }
+    /// # Errors
+    /// Tokens so much wider in one direction than in another that the squares of an output would vanish beside theirs.
+    pub(super) fn new(head: &Softmax, components: &[GaussianComponent]) -> Result<Self> {
+        let entries = linalg::matrix_exponent(head.value());
+        let value = linalg::matrix_times_power_of_two(head.value(), -entries);
+        let (mut widest, mut farthest, mut largest_output) = (0.0_f64, 0.0_f64, 0.0_f64);
+        for component in components {
+            let (mean, root) = (component.gaussian.mean_vector(), component.gaussian.root());
+            let offset = linalg::difference(mean, components[0].gaussian.mean_vector());
+            let offset = check::finite_result("the distance of two components", offset)?;
+            let outputs = linalg::apply(value.as_ref(), &offset);
+            widest = widest.max(check::largest_entry(root)).max(linalg::largest(&offset));
+            farthest = farthest.max(linalg::largest(mean));
+            largest_output = largest_output
+                .max(linalg::largest(&outputs))
+                .max(check::largest_entry((&value * root).as_ref()));
+        }
+        // Means far from the origin must stay doubles, whatever the spread around them.
+        let token = linalg::exponent(&[widest]).max(linalg::exponent(&[farthest]) - LARGEST_EXPONENT);
+        let output = linalg::exponent(&[largest_output]) - token;
+        if largest_output > 0.0 && output < SMALLEST_OUTPUT {
+            return Err(Error::Underflow { what: "an output beside the size of its tokens" });
+        }
+        let components = components
+            .iter()
+            .map(|component| GaussianComponent {
+                gaussian: component.gaussian.times_power_of_two(-token),
+                ..*component
+            })
+            .collect();
+        Ok(MixtureTokens {
+            scale: Scale { token, value: entries, query: 0 },
+            components,
+            metric: value.transpose() * &value,
+            value,
+            output_dimension: head.output_dimension(),
+        })
+    }
+
+    pub(super) fn scale(&self) -> Scale {
+        self.scale
     }
 
     pub(super) fn deviations(
@@ -58,7 +103,11 @@ impl MixtureTokens {
         let Some(longest) = lengths.iter().max() else {
             return Ok(Vec::new());
         };
-        let tilted = Tilted::new(&self.components, tilt, *longest)?;
+        let tilt = check::finite_result(
+            "the scores of the query",
+            linalg::times_power_of_two(tilt, self.scale.token),
+        )?;
+        let tilted = Tilted::new(&self.components, &tilt, *longest)?;
         let layout = Layout { dimension: tilt.len() };
         let integrals = integrate(&tilted.grids, lengths, layout.quantities(), |sums, blocks| {
             layout.fill(&tilted, self.metric.as_ref(), sums, blocks);

@@ -11,6 +11,7 @@ mod gaussian;
 mod mixture;
 mod query_average;
 mod sampled;
+mod scale;
 
 pub use asymptotics::{
     DeltaMethod, critical_score_deviation, delta_method, gaussian_gradient_constant, rate_exponent,
@@ -18,8 +19,8 @@ pub use asymptotics::{
 pub use bounds::{
     BoundConstants, output_bound, score_gradient_bound, trajectory_bound, value_gradient_bound,
 };
-pub(crate) use query_average::RadiusRefinement;
 pub use query_average::{AveragedDeviation, QueryAverage, QueryAveraged};
+pub(crate) use query_average::{AveragedErrors, RadiusRefinement};
 pub use sampled::{
     Precision, SampleIdentity, SampleOptions, SampledLength, SampledPrompts, SampledUnit, SampledUnits,
 };
@@ -30,12 +31,13 @@ use crate::attention::{Attention, Softmax};
 use crate::error::{Error, Result};
 use crate::measure::Measure;
 use crate::monitor::{Completion, Monitor};
-use crate::numerics::check;
+use crate::numerics::{check, linalg};
 use crate::quantity::PerQuantity;
 use faer::{Mat, MatRef};
 use gaussian::GaussianTokens;
 use mixture::MixtureTokens;
 use rayon::prelude::*;
+use scale::Scale;
 
 /// Prompts of independent tokens read by one softmax head, with the exact theory of their finite length.
 ///
@@ -103,7 +105,8 @@ impl FinitePrompt {
     /// Prompts of independent tokens of this law, where it has an exact theory.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] if the law is not a finite mixture of Gaussians and atoms.
+    /// [`Error::Unsupported`] if the law is not a finite mixture of Gaussians and atoms; [`Error::Overflow`] and
+    /// [`Error::Underflow`] for components, or outputs beside their tokens, whose sizes no double can compare.
     pub fn exact(head: &Softmax, tokens: &dyn Measure) -> Result<Self> {
         check::size("tokens (dimension)", head.token_dimension(), tokens.dimension())?;
         let components = tokens.as_gaussian_mixture().ok_or(Error::Unsupported {
@@ -113,21 +116,33 @@ impl FinitePrompt {
                      empirical measure); simulate prompts of other laws",
         })?;
         let tokens = match <[_; 1]>::try_from(components) {
-            Ok([single]) => TokenTheory::Gaussian(GaussianTokens::new(head, single.gaussian)),
-            Err(components) => TokenTheory::Mixture(MixtureTokens::new(head, components)),
+            Ok([single]) => TokenTheory::Gaussian(GaussianTokens::new(head, &single.gaussian)),
+            Err(components) => TokenTheory::Mixture(MixtureTokens::new(head, &components)?),
         };
         Ok(FinitePrompt { head: head.clone(), tokens })
     }
 
     /// Deviations at one query for each length, in the order given.
+    ///
+    /// # Errors
+    /// [`Error::Overflow`] and [`Error::Underflow`] where an error that is not zero has no double with all its digits.
     pub fn at_query(&self, query: &[f64], lengths: &[PromptLength]) -> Result<Vec<Deviation>> {
         let tilt = self.head.tilt(query)?;
-        let query_norm = crate::numerics::linalg::squared_norm(query);
+        let scale = Scale { query: linalg::exponent(query), ..self.scale() };
+        let query_norm = scale::squared_norm(query, scale.query);
         let deviations = match &self.tokens {
             TokenTheory::Gaussian(tokens) => tokens.deviations(&tilt, query_norm, lengths)?,
             TokenTheory::Mixture(tokens) => tokens.deviations(&tilt, query_norm, lengths)?,
         };
-        deviations.into_iter().map(Deviation::checked).collect()
+        deviations.into_iter().map(|deviation| deviation.restored(scale)).collect()
+    }
+
+    /// The scale on which the theory computes, but for that of the queries.
+    fn scale(&self) -> Scale {
+        match &self.tokens {
+            TokenTheory::Gaussian(tokens) => tokens.scale(),
+            TokenTheory::Mixture(tokens) => tokens.scale(),
+        }
     }
 
     /// Deviations at many queries, one per row; on request of the monitor, those completed so far.
@@ -165,13 +180,16 @@ impl FinitePrompt {
 }
 
 impl Deviation {
-    fn checked(self) -> Result<Self> {
-        let PerQuantity { output, score_gradient, value_gradient } = self.errors;
-        let numbers = [output, score_gradient, value_gradient, self.participation];
-        let finite = numbers.iter().chain(&self.bias).all(|value| value.is_finite());
-        if finite && check::finite_matrix("covariance", self.covariance.as_ref()).is_ok() {
-            return Ok(self);
-        }
-        Err(Error::Overflow { what: "a finite-prompt deviation" })
+    /// Put back on the scale of the request.
+    fn restored(self, scale: Scale) -> Result<Self> {
+        const WHAT: &str = "a finite-prompt deviation";
+        let covariance = linalg::matrix_times_power_of_two(self.covariance.as_ref(), 2 * scale.output());
+        Ok(Deviation {
+            bias: check::finite_result(WHAT, linalg::times_power_of_two(&self.bias, scale.output()))?,
+            covariance: check::finite_matrix_result(WHAT, covariance)?,
+            errors: PerQuantity::try_from_fn(|quantity| scale.restored(quantity, self.errors[quantity]))?,
+            participation: check::finite_number(WHAT, self.participation)?,
+            ..self
+        })
     }
 }

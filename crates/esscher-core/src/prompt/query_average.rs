@@ -8,6 +8,7 @@
 
 use super::gaussian::{ErrorWeights, Errors, GaussianTokens, QueryGeometry};
 use super::mixture::MixtureTokens;
+use super::scale::{self, Scale};
 use super::{FinitePrompt, PromptLength, TokenTheory};
 use crate::accuracy::{Accuracy, Estimate};
 use crate::attention::{Attention, Softmax};
@@ -76,6 +77,28 @@ pub struct QueryAveraged {
     pub completion: Completion,
 }
 
+/// The same with errors that may each have left the doubles: whoever needs them asks.
+pub(crate) struct Averaged {
+    pub(crate) deviations: Vec<AveragedErrors>,
+    pub(crate) completion: Completion,
+}
+
+/// Deviations at one length.
+pub(crate) struct AveragedErrors {
+    pub(crate) length: PromptLength,
+    pub(crate) errors: PerQuantity<Result<Estimate>>,
+    participation: Estimate,
+}
+
+impl AveragedErrors {
+    /// All numbers, if all are doubles.
+    fn all(self) -> Result<AveragedDeviation> {
+        let AveragedErrors { length, errors, participation } = self;
+        let errors = PerQuantity::try_from_fn(|quantity| errors[quantity].clone())?;
+        Ok(AveragedDeviation { length, errors, participation })
+    }
+}
+
 /// Randomisations handed out between two looks at the monitor.
 const RANDOMISATIONS_PER_STEP: u32 = 2;
 
@@ -100,7 +123,10 @@ impl FinitePrompt {
         options: QueryAverage,
         monitor: &dyn Monitor,
     ) -> Result<QueryAveraged> {
-        self.over_queries_refined(queries, lengths, options, monitor, &mut RadiusRefinement::default())
+        let radius = &mut RadiusRefinement::default();
+        let found = self.over_queries_refined(queries, lengths, options, monitor, radius)?;
+        let deviations = found.deviations.into_iter().map(AveragedErrors::all).collect::<Result<_>>()?;
+        Ok(QueryAveraged { deviations, completion: found.completion })
     }
 
     /// The same with a radius rule as fine as a former call with this `radius` found necessary: the same queries at
@@ -112,10 +138,11 @@ impl FinitePrompt {
         options: QueryAverage,
         monitor: &dyn Monitor,
         radius: &mut RadiusRefinement,
-    ) -> Result<QueryAveraged> {
+    ) -> Result<Averaged> {
         check::size("queries (dimension)", self.head.query_dimension(), queries.dimension())?;
         options.check()?;
         let rule = QueryRule::new(queries, options)?;
+        let scale = Scale { query: rule.exponent()?, ..self.scale() };
         let total = rule.randomisations();
         let mut moments = NodeMoments::new();
         let mut batches: Vec<Vec<Errors>> = Vec::new();
@@ -127,13 +154,13 @@ impl FinitePrompt {
             } else {
                 match &self.tokens {
                     TokenTheory::Gaussian(tokens) => {
-                        let average =
-                            GaussianAverage { head: &self.head, tokens, rule: &rule, lengths, monitor };
+                        let (head, rule) = (&self.head, &rule);
+                        let average = GaussianAverage { head, tokens, rule, scale, lengths, monitor };
                         average.batches(step, &mut moments, radius)?
                     }
                     TokenTheory::Mixture(tokens) => {
-                        let average =
-                            MixtureAverage { head: &self.head, tokens, rule: &rule, lengths, monitor };
+                        let (head, rule) = (&self.head, &rule);
+                        let average = MixtureAverage { head, tokens, rule, scale, lengths, monitor };
                         average.batch(done, radius)?.map(|batch| vec![batch])
                     }
                 }
@@ -142,14 +169,14 @@ impl FinitePrompt {
                 let completion = Completion::Stopped { completed: batches.len(), total: total as usize };
                 let enough = batches.len() >= 2;
                 let deviations =
-                    if enough { summarise(&rule, lengths, &batches, *radius)? } else { Vec::new() };
-                return Ok(QueryAveraged { deviations, completion });
+                    if enough { summarise(&rule, scale, lengths, &batches, *radius)? } else { Vec::new() };
+                return Ok(Averaged { deviations, completion });
             };
             batches.extend(finished);
             monitor.progress(batches.len(), total as usize);
         }
-        let deviations = summarise(&rule, lengths, &batches, *radius)?;
-        Ok(QueryAveraged { deviations, completion: Completion::Finished })
+        let deviations = summarise(&rule, scale, lengths, &batches, *radius)?;
+        Ok(Averaged { deviations, completion: Completion::Finished })
     }
 }
 
@@ -210,6 +237,27 @@ impl<'a> QueryRule<'a> {
 
     fn is_exact(&self) -> bool {
         self.accuracy() == Accuracy::Exact
+    }
+
+    /// The binary exponent of the queries' size; of draws, that of the first randomisation.
+    fn exponent(&self) -> Result<i32> {
+        let sizes: Vec<f64> = match self {
+            QueryRule::Radial { parts, .. } => parts
+                .iter()
+                .flat_map(|(_, part)| {
+                    [linalg::largest(&part.centre), check::largest_entry(part.root.as_ref())]
+                })
+                .collect(),
+            QueryRule::Drawn { law, options } => QueryRule::draw(*law, *options, 0)?,
+        };
+        Ok(linalg::exponent(&sizes))
+    }
+
+    /// The queries of one randomisation of a law that is drawn, one after the other.
+    fn draw(law: &dyn Measure, options: QueryAverage, batch: u32) -> Result<Vec<f64>> {
+        let mut drawn = vec![0.0; options.directions as usize * law.dimension()];
+        law.sample(&mut Stream::new(options.seed, batch, 0), &mut drawn)?;
+        Ok(drawn)
     }
 
     /// Whether a radius varies.
@@ -275,11 +323,9 @@ impl<'a> QueryRule<'a> {
                 Ok(queries)
             }
             QueryRule::Drawn { law, options } => {
-                let dimension = law.dimension();
-                let mut drawn = vec![0.0; options.directions as usize * dimension];
-                law.sample(&mut Stream::new(options.seed, batch, 0), &mut drawn)?;
+                let drawn = QueryRule::draw(*law, *options, batch)?;
                 let share = 1.0 / f64::from(options.directions);
-                Ok(drawn.chunks_exact(dimension).map(|query| (share, query.to_vec())).collect())
+                Ok(drawn.chunks_exact(law.dimension()).map(|query| (share, query.to_vec())).collect())
             }
         }
     }
@@ -290,6 +336,7 @@ struct GaussianAverage<'a> {
     head: &'a Softmax,
     tokens: &'a GaussianTokens,
     rule: &'a QueryRule<'a>,
+    scale: Scale,
     lengths: &'a [PromptLength],
     monitor: &'a dyn Monitor,
 }
@@ -376,15 +423,12 @@ impl GaussianAverage<'_> {
             .into_par_iter()
             .map(|panel| {
                 if self.monitor.should_stop() {
-                    return Ok(None);
+                    return None;
                 }
-                let nodes = Panels::nodes(panel)
-                    .iter()
-                    .map(|&tau| WeightMoments::at(tau, self.lengths))
-                    .collect::<Result<_>>()?;
-                Ok(Some((panel, nodes)))
+                let nodes = Panels::nodes(panel);
+                Some((panel, nodes.iter().map(|&tau| WeightMoments::at_node(tau, self.lengths)).collect()))
             })
-            .collect::<Result<_>>()?;
+            .collect();
         if computed.iter().any(Option::is_none) {
             return Ok(None);
         }
@@ -425,6 +469,9 @@ impl GaussianAverage<'_> {
             Ok(())
         };
         let (head, tokens) = (self.head, self.tokens);
+        let geometry = |query: &[f64]| -> Result<QueryGeometry> {
+            Ok(tokens.geometry(&head.tilt(query)?, scale::squared_norm(query, self.scale.query)))
+        };
         if let QueryRule::Radial { parts, options } = self.rule
             && self.rule.is_centred()
         {
@@ -433,7 +480,7 @@ impl GaussianAverage<'_> {
                 let directions = QueryRule::directions(radial, *options, batch)?;
                 let share = part_weight / directions.len() as f64;
                 for direction in &directions {
-                    let ray = tokens.geometry(&head.tilt(direction)?, linalg::squared_norm(direction));
+                    let ray = geometry(direction)?;
                     for &(radius, weight) in &radii {
                         add(share * weight, &ray.at_radius(radius))?;
                     }
@@ -442,7 +489,7 @@ impl GaussianAverage<'_> {
             return Ok(weights);
         }
         for (share, query) in self.rule.queries(batch, radii)? {
-            add(share, &tokens.geometry(&head.tilt(&query)?, linalg::squared_norm(&query)))?;
+            add(share, &geometry(&query)?)?;
         }
         Ok(weights)
     }
@@ -485,6 +532,7 @@ struct MixtureAverage<'a> {
     head: &'a Softmax,
     tokens: &'a MixtureTokens,
     rule: &'a QueryRule<'a>,
+    scale: Scale,
     lengths: &'a [PromptLength],
     monitor: &'a dyn Monitor,
 }
@@ -529,7 +577,7 @@ impl MixtureAverage<'_> {
                 .par_iter()
                 .filter(|(share, _)| *share > 0.0)
                 .map(|(share, query)| {
-                    let query_norm = linalg::squared_norm(query);
+                    let query_norm = scale::squared_norm(query, self.scale.query);
                     let deviations =
                         self.tokens.deviations(&self.head.tilt(query)?, query_norm, self.lengths)?;
                     Ok(deviations
@@ -559,13 +607,14 @@ impl MixtureAverage<'_> {
     }
 }
 
-/// Mean over randomisations, with the class and error of each number.
+/// Mean over randomisations, with the class and error of each number, on the scale of the request.
 fn summarise(
     rule: &QueryRule<'_>,
+    scale: Scale,
     lengths: &[PromptLength],
     batches: &[Vec<Errors>],
     radius: RadiusRefinement,
-) -> Result<Vec<AveragedDeviation>> {
+) -> Result<Vec<AveragedErrors>> {
     let count = batches.len() as f64;
     let estimate = |index: usize, part: &dyn Fn(&Errors) -> f64| -> Result<Estimate> {
         let mean = batches.iter().map(|batch| part(&batch[index])).sum::<f64>() / count;
@@ -584,11 +633,11 @@ fn summarise(
         .iter()
         .enumerate()
         .map(|(index, &length)| {
-            Ok(AveragedDeviation {
+            Ok(AveragedErrors {
                 length,
-                errors: PerQuantity::try_from_fn(|quantity: Quantity| {
-                    estimate(index, &|errors| errors.of[quantity])
-                })?,
+                errors: PerQuantity::from_fn(|quantity: Quantity| {
+                    scale.restored_estimate(quantity, estimate(index, &|errors| errors.of[quantity])?)
+                }),
                 participation: estimate(index, &|errors| errors.participation)?,
             })
         })

@@ -319,5 +319,5 @@ fn out_of_range(sigma: f64) -> Error {
             expected: "zero or more",
         };
     }
-    Error::Overflow { what: "the variance of the scores (beyond 9.9e7, or 360 for opposite heads)" }
+    Error::Overflow { what: "the variance of the scores (from 9999² on, or 19² for opposite heads)" }
 }

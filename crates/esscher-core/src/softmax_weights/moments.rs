@@ -70,16 +70,20 @@ impl WeightMoments {
     /// # Errors
     /// [`Error::OutOfRange`] unless 0 ≤ τ ≤ [`MAX_SCORE_DEVIATION`].
     pub fn at(score_deviation: f64, lengths: &[PromptLength]) -> Result<Vec<WeightMoments>> {
-        let tau = check_score_deviation(score_deviation)?;
+        Ok(WeightMoments::at_node(check_score_deviation(score_deviation)?, lengths))
+    }
+
+    /// The same at a node of an interpolation, which may lie a little beyond the largest τ that is asked for.
+    pub(crate) fn at_node(tau: f64, lengths: &[PromptLength]) -> Vec<WeightMoments> {
         let Some(longest) = lengths.iter().max() else {
-            return Ok(Vec::new());
+            return Vec::new();
         };
         // With shift −τ²/2 the mean weight is one, so s stays near −ln L.
         let grid = SiteGrid::normal(-0.5 * tau * tau, tau, highest_normal(tau, *longest, 50.0));
         let integrals = integrate(&[(1.0, grid)], lengths, QUANTITIES, |sums, blocks| {
             blocks_of(tau, &sums[0], blocks);
         });
-        Ok(integrals
+        integrals
             .iter()
             .zip(lengths)
             .map(
@@ -91,7 +95,7 @@ impl WeightMoments {
                     }
                 },
             )
-            .collect())
+            .collect()
     }
 
     /// c₁, c₂ and their derivatives, from the power sums.

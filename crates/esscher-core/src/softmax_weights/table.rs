@@ -41,8 +41,10 @@ impl MomentTable {
         check_score_deviation(highest)?;
         let moments = (0..=Panels::coefficients(highest).0)
             .into_par_iter()
-            .map(|panel| Panels::nodes(panel).iter().map(|&tau| WeightMoments::at(tau, lengths)).collect())
-            .collect::<Result<_>>()?;
+            .map(|panel| {
+                Panels::nodes(panel).iter().map(|&tau| WeightMoments::at_node(tau, lengths)).collect()
+            })
+            .collect();
         Ok(MomentTable { lengths: lengths.to_vec(), highest, moments })
     }
 

@@ -81,7 +81,18 @@ pub enum TableError {
         /// Values of the row.
         found: usize,
     },
-    /// A value of another type, or a number that is not finite.
+    /// A number that has left the doubles.
+    #[error(
+        "the {column}{} overflows double precision: scale the tokens, the query or the matrices down",
+        of(words)
+    )]
+    NotFinite {
+        /// The column that the number was meant for.
+        column: String,
+        /// What else the row says of it: the law, the quantity.
+        words: Vec<String>,
+    },
+    /// A value of another type.
     #[error("column `{column}` takes {}, found {found:?}", expected.words())]
     Kind {
         /// The column that the value was meant for.
@@ -239,6 +250,17 @@ fn wrong(column: &str, expected: Column, found: &Value) -> TableError {
     }
 }
 
+/// The words of a row, which say what its numbers are.
+fn words(row: &[Value]) -> Vec<String> {
+    let word = |value: &Value| if let Value::Text(text) = value { Some(text.clone()) } else { None };
+    row.iter().filter_map(word).collect()
+}
+
+/// ` (law, quantity)`, nothing of no words.
+fn of(words: &[String]) -> String {
+    if words.is_empty() { String::new() } else { format!(" ({})", words.join(", ")) }
+}
+
 impl Table {
     /// An empty table.
     pub fn new(columns: &[(&str, Column)]) -> Self {
@@ -256,11 +278,14 @@ impl Table {
             return Err(TableError::Width { expected: self.columns.len(), found: row.len() });
         }
         for (value, (name, kind)) in row.iter().zip(&self.columns) {
+            if matches!(value, Value::Real(real) if !real.is_finite()) {
+                return Err(TableError::NotFinite { column: name.replace('_', " "), words: words(&row) });
+            }
             let fits = match (value, kind) {
                 (Value::Missing, _)
                 | (Value::Integer(_), Column::Integer)
-                | (Value::Text(_), Column::Text) => true,
-                (Value::Real(real), Column::Real) => real.is_finite(),
+                | (Value::Text(_), Column::Text)
+                | (Value::Real(_), Column::Real) => true,
                 _ => false,
             };
             if !fits {

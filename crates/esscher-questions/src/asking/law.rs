@@ -1,6 +1,7 @@
 //! A law of tokens or queries: a family with its parameters.
 
 use super::head::{LARGEST_DIMENSION, multiple, square};
+use esscher_core::Error;
 use esscher_core::measure::{Affine, Cube, Empirical, Gaussian, Laplace, Law, Mixture, Rademacher, Sphere};
 use esscher_lab::specification::{Bounds, Form, Mistake, Section, Written};
 use serde_json::{Value, json};
@@ -159,7 +160,13 @@ fn gaussian(table: &mut Section, dimension: usize) -> Result<Gaussian, Mistake> 
         return table.accept("covariance", Gaussian::new(&mean, covariance.as_ref()));
     }
     let scale = table.real("scale", Bounds::Between(0.0, 1e6), Some(1.0))?;
-    table.accept("scale", Gaussian::new(&mean, multiple(scale * scale, dimension).as_ref()))
+    let variance = scale * scale;
+    let made = if scale > 0.0 && variance < f64::MIN_POSITIVE {
+        Err(Error::Underflow { what: "the square of the scale" })
+    } else {
+        Gaussian::new(&mean, multiple(variance, dimension).as_ref())
+    };
+    table.accept("scale", made)
 }
 
 fn mixture(table: &mut Section) -> Result<Law, Mistake> {

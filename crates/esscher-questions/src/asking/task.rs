@@ -158,6 +158,19 @@ impl InitialScale {
     }
 }
 
+impl InitialScale {
+    /// Seconds that softmax at one length is tabulated for beyond those of scores of size one, about: the scores of the
+    /// initial layer grow like α, their tables have that many panels, and a panel has more nodes the larger they are.
+    pub fn seconds_of_tables(self) -> f64 {
+        let scale = match self {
+            InitialScale::Absolute(scale) => scale,
+            // Of covariances of size one.
+            InitialScale::OfProved(fraction) => fraction * std::f64::consts::SQRT_2,
+        };
+        scale * (0.1 + 1.5e-3 * scale)
+    }
+}
+
 keys! {
     struct ScaleKeys {
         /// The scale α of the initial layer A = α I/√d, b = α.

@@ -269,7 +269,10 @@ impl Case {
     ) -> Result<Option<Table>, Failure> {
         match &self.work {
             Work::Exact { average, .. } => {
-                let study = self.setting.run(Engine::Exact(*average), monitor)?;
+                // Only what is asked for: the others may be beyond the doubles.
+                let score_gradient = quantities.contains(&Quantity::ScoreGradient);
+                let measured = SampleOptions { score_gradient, ..SampleOptions::default() };
+                let study = self.setting.run(Engine::Best(*average, measured), monitor)?;
                 if study.completion != Completion::Finished {
                     return Ok(None);
                 }

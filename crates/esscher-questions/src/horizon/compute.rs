@@ -68,8 +68,9 @@ impl Compute for Search {
     }
 
     fn run_unit(&self, _unit: usize, monitor: &dyn Monitor) -> Result<Option<Vec<Row>>, Failure> {
-        let found =
-            self.setting.horizon(self.quantity, self.tolerance * self.tolerance, self.average, monitor)?;
+        // Errors are zero or doubles with all their digits: a square beyond the doubles at either end compares like its end.
+        let square = (self.tolerance * self.tolerance).clamp(f64::from_bits(1), f64::MAX);
+        let found = self.setting.horizon(self.quantity, square, self.average, monitor)?;
         let outcome = match found {
             Horizon::Found { .. } => Outcome::Found,
             Horizon::Beyond { .. } => Outcome::Beyond,

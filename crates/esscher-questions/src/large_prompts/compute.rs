@@ -60,7 +60,7 @@ fn rows(found: &Comparison) -> Vec<Row> {
     // The distance to an exact limit errs as much as the limit does.
     let limit = &found.limit;
     let of_limit = |value: f64| Measured { value, error: Some(limit.error), accuracy: limit.accuracy };
-    let mut rows = vec![row(Quantity::Limit, None, of_limit(linalg::squared_norm(&limit.value).sqrt()))];
+    let mut rows = vec![row(Quantity::Limit, None, of_limit(linalg::root_of_squares(&limit.value)))];
     rows.extend(found.distance_to_softmax.map(|distance| row(Quantity::Distance, None, of_limit(distance))));
     rows.extend(found.lengths.iter().filter_map(|at| {
         at.squared_distance.map(|error| row(Quantity::Error, Some(at.length), Measured::from(error)))

@@ -85,11 +85,16 @@ impl Linearity {
             let query: Vec<f64> = direction.iter().map(|entry| radius * entry).collect();
             let linear = linalg::apply(slope.as_ref(), &query);
             let size = linalg::norm(&linear);
+            if !size.is_finite() {
+                return Err(Error::Overflow { what: "the linear map of the mean and covariance" });
+            }
             if size == 0.0 {
                 continue;
             }
             let output = linalg::difference(&self.output(law, components, &query)?, &centre);
-            gains += linalg::dot(&output, &linear) / (size * size);
+            // Both on the scale of the linear map, so that its square is a double.
+            let on_scale = |vector: &[f64]| linalg::times_power_of_two(vector, -linalg::exponent(&[size]));
+            gains += linalg::dot(&on_scale(&output), &on_scale(&linear)) / on_scale(&[size])[0].powi(2);
             deviation = deviation.max(linalg::norm(&linalg::difference(&output, &linear)) / size);
             count += 1.0;
             // The output is as good as its own size, and the mean is taken away from it.
@@ -114,7 +119,12 @@ impl Linearity {
         match components {
             Some(components) => {
                 let mean = tilted_mean_by_definition(components, &self.ask.head.tilt(query)?);
-                Ok(linalg::apply(self.ask.head.value(), &mean))
+                let output = linalg::apply(self.ask.head.value(), &mean);
+                if output.iter().all(|entry| entry.is_finite()) {
+                    Ok(output)
+                } else {
+                    Err(Error::Overflow { what: "the output, by its definition," })
+                }
             }
             None => self.ask.head.attend(law, query),
         }
@@ -146,8 +156,10 @@ impl Linearity {
             affine.add(queries.iter().map(|query| query[coordinate]).collect());
         }
         let (mut unexplained, mut variance, mut total) = (0.0, 0.0, 0.0);
+        let exponent = linalg::exponent(&outputs.concat());
         for coordinate in 0..self.ask.head.output_dimension() {
             let column: Vec<f64> = outputs.iter().map(|output| output[coordinate]).collect();
+            let column = linalg::times_power_of_two(&column, -exponent);
             total += linalg::squared_norm(&column);
             variance += linalg::squared_norm(&constants.without(column.clone()));
             unexplained += linalg::squared_norm(&affine.without(column));

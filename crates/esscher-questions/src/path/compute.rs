@@ -96,11 +96,16 @@ impl Path {
     fn expected(&self, case: &ScaledLaw, monitor: &dyn Monitor) -> Result<Option<Vec<Row>>, Failure> {
         let Ask { head, queries, lengths, .. } = &self.ask;
         let count = queries.len() as f64;
+        let outputs: Vec<Vec<f64>> =
+            queries.iter().map(|query| head.attend(case.tokens.as_ref(), query)).collect::<Result<_, _>>()?;
+        // On the scale of the outputs, so that their squares are doubles.
+        let exponent = linalg::exponent(&outputs.concat());
         let mut square = 0.0;
-        for query in queries {
-            square += linalg::squared_norm(&head.attend(case.tokens.as_ref(), query)?) / count;
+        for output in &outputs {
+            square += linalg::squared_norm(&linalg::times_power_of_two(output, -exponent)) / count;
         }
-        let limit = Measured::exact(square.sqrt(), ROUNDING * square.sqrt());
+        let size = linalg::times_power_of_two(&[square.sqrt()], exponent)[0];
+        let limit = Measured::exact(size, ROUNDING * size);
         let mut rows = vec![row(case, Statistic::Limit, None, None, limit)];
         let (statistic, squares, tolerance) = if case.tokens.as_gaussian_mixture().is_some() {
             let prompt = FinitePrompt::exact(head, case.tokens.as_ref())?;

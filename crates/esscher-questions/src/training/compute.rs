@@ -122,8 +122,10 @@ impl Compute for Training {
                 let cost = match job.draw {
                     None if job.model == Model::Infinite || job.model == Model::Linear => 0.02,
                     // Two flows of some hundred steps, and the tables of a length; a drift takes longer.
-                    None if self.ask.method == Method::Explicit => 1.0,
-                    None => 3.0,
+                    None => {
+                        let flows = if self.ask.method == Method::Explicit { 1.0 } else { 3.0 };
+                        flows + self.ask.initial.seconds_of_tables()
+                    }
                     Some(draw) => {
                         label = format!("{}, {label}, draw {}", job.covariates, draw + 1);
                         let tokens = job.length.map_or(1.0, PromptLength::as_f64);

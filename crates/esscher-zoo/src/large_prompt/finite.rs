@@ -214,6 +214,7 @@ fn summarise(
         centres.push(limit.map_or_else(|| mean.clone(), <[f64]>::to_vec));
         at_lengths.push(AtLength { length, mean, standard_error, variance, squared_distance });
     }
+    check_squares(readings, &centres)?;
     let mut joint = JointSummary::new(lengths.len());
     for trial in readings {
         let errors: Vec<f64> = trial
@@ -224,4 +225,18 @@ fn summarise(
         joint.add(&errors)?;
     }
     Ok(Finite { lengths: at_lengths, joint })
+}
+
+/// Whether the squares of the distances, and the squares of those in their standard errors, are doubles.
+fn check_squares(readings: &[Vec<Vec<f64>>], centres: &[Vec<f64>]) -> Result<()> {
+    /// Fourth powers of smaller distances, beside a thousandth of them, leave the doubles.
+    const SMALLEST: f64 = 1e-72;
+    let distances = readings.iter().flat_map(|trial| trial.iter().zip(centres));
+    let farthest = distances
+        .map(|(output, centre)| linalg::largest(&linalg::difference(output, centre)))
+        .fold(0.0, f64::max);
+    if farthest > 0.0 && farthest < SMALLEST {
+        return Err(Error::Core(esscher_core::Error::Underflow { what: "the spread of simulated outputs" }));
+    }
+    Ok(())
 }

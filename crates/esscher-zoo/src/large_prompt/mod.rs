@@ -85,7 +85,7 @@ pub const CLOSED_FORM: f64 = 1e-12;
 impl Limit {
     /// A closed form.
     pub fn closed(value: Vec<f64>) -> Self {
-        let error = CLOSED_FORM * linalg::squared_norm(&value).sqrt();
+        let error = CLOSED_FORM * linalg::root_of_squares(&value);
         Limit { value, error, accuracy: Accuracy::Exact }
     }
 

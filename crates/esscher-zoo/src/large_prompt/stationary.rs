@@ -57,7 +57,7 @@ pub fn stationary(mechanism: &dyn Mechanism, setting: &Setting, draws: &Draws) -
     }
     let (value, squared_error, variance) = law.answer(mean.as_ref().unwrap_or(&drawn_mean), &covariance);
     let (error, accuracy) = match mean {
-        Some(_) => (TOLERANCE * linalg::squared_norm(&value).sqrt(), Accuracy::Exact),
+        Some(_) => (TOLERANCE * linalg::root_of_squares(&value), Accuracy::Exact),
         None => ((squared_error / count).max(0.0).sqrt(), Accuracy::Sampled),
     };
     Ok(Stationary {

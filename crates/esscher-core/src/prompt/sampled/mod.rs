@@ -16,12 +16,13 @@ pub use units::{SampledLength, SampledUnit, SampledUnits};
 use super::{PromptLength, Softmax};
 use crate::attention::Attention;
 use crate::error::{Error, Result};
-use crate::measure::Law;
+use crate::measure::{Law, Measure};
 use crate::monitor::{Completion, Monitor};
 use crate::numerics::softmax_sums::{Order, StripSums};
 use crate::numerics::statistics::Summary;
 use crate::numerics::{InstructionSet, JointSummary, Real, Stream, check, linalg};
 use crate::quantity::{PerQuantity, Quantity};
+use faer::Mat;
 use identity::{Digest, check_same};
 use queries::{Design, is_point};
 use rayon::prelude::*;
@@ -132,6 +133,7 @@ impl SampledPrompts {
         let digest = Digest::of(head, tokens.as_ref(), queries.as_ref(), &lengths);
         let identity = SampleIdentity { options, digest };
         let centre = tokens.mean()?;
+        check_squares(head, tokens.as_ref(), queries.as_ref(), options)?;
         Ok(SampledPrompts { head: head.clone(), tokens, queries, design, lengths, options, identity, centre })
     }
 
@@ -412,6 +414,43 @@ impl SampledPrompts {
             .map_err(|_| Error::Overflow { what: "a simulated error" })?;
         Ok(PerQuantity { output, score_gradient: score, value_gradient: value })
     }
+}
+
+/// Whether the squares of simulated errors, and the squares of those in their standard errors, are doubles.
+///
+/// # Errors
+/// [`Error::Underflow`]; what is too large shows itself when it is simulated.
+fn check_squares(
+    head: &Softmax,
+    tokens: &dyn Measure,
+    queries: &dyn Measure,
+    options: SampleOptions,
+) -> Result<()> {
+    /// Fourth powers of smaller sizes, beside a thousandth of them, leave the doubles.
+    const SMALLEST: f64 = 1e-72;
+    /// The deviations of the coordinates of a law; none where it does not tell.
+    fn deviations(law: &dyn Measure) -> Result<Option<Vec<f64>>> {
+        match law.covariance() {
+            Ok(found) => Ok(Some((0..found.nrows()).map(|i| found[(i, i)].max(0.0).sqrt()).collect())),
+            Err(error @ Error::Underflow { .. }) => Err(error),
+            Err(_) => Ok(None),
+        }
+    }
+    let Some(token) = deviations(tokens)? else { return Ok(()) };
+    let scaled = Mat::from_fn(head.output_dimension(), token.len(), |i, j| head.value()[(i, j)] * token[j]);
+    let (output, token) = (check::largest_entry(scaled.as_ref()), linalg::largest(&token));
+    let query = match options.score_gradient {
+        true => {
+            linalg::largest(&queries.mean()?).max(deviations(queries)?.map_or(0.0, |q| linalg::largest(&q)))
+        }
+        false => 0.0,
+    };
+    for size in [output, token, output * token * query] {
+        if size > 0.0 && size < SMALLEST {
+            return Err(Error::Underflow { what: "a simulated error" });
+        }
+    }
+    Ok(())
 }
 
 /// Tilt, tilted mean minus the centre, and lower triangle of the tilted covariance at one query.
