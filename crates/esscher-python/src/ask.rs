@@ -12,7 +12,7 @@ use esscher_questions::asking::GivenTokens;
 use esscher_questions::concentration::log_covariances;
 use esscher_questions::conduct::{self, unknown};
 use esscher_questions::{Planned, questions};
-use esscher_report::Block;
+use esscher_report::{Block, plain};
 use pyo3::types::{PyBool, PyFloat, PyInt, PyString};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -77,7 +77,7 @@ fn answered<'py, T: Send>(
     let sections = planned.sections(&table).map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
     let blocks = sections.into_iter().flat_map(|section| section.blocks);
     let sentences: Vec<String> =
-        blocks.filter_map(|block| if let Block::Prose(prose) = block { Some(prose) } else { None }).collect();
+        blocks.filter_map(|block| if let Block::Prose(prose) = block { Some(plain(&prose)) } else { None }).collect();
     let answer = dictionary!(py, title: planned.title(), columns: columns(py, &table)?, sentences: sentences,
                              rows: table.to_json().to_string());
     Ok((answer, more))

@@ -2,12 +2,12 @@
 
 use crate::planned::Planned;
 use esscher_lab::{Failure, Origin, Provenance, Table};
-use esscher_report::Document;
+use esscher_report::{Document, literal};
 
 /// The report of one run; an error if the result is of another experiment.
 pub fn run_document(planned: &Planned, result: &Table, provenance: &Provenance) -> Result<Document, Failure> {
     Ok(Document {
-        title: planned.title().to_string(),
+        title: literal(planned.title()),
         summary: planned.question().summary.to_string(),
         sections: planned.sections(result)?,
         provenance: provenance_lines(planned, provenance),

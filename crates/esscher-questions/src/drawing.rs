@@ -1,8 +1,8 @@
 //! Series of a figure: measured ones first, then theory and guides dashed, with one entry of the legend for each name of theirs.
 
-use esscher_report::{Axis, Figure, Mark, Point, Series};
+use esscher_report::{Axis, Figure, Mark, Point, Series, literal};
 
-/// Series while a figure is drawn; those without points are left out.
+/// Series while a figure is drawn; those without points are left out. Names mean themselves: laws are named by users.
 #[derive(Default)]
 pub struct Drawing {
     measured: Vec<Series>,
@@ -12,18 +12,19 @@ pub struct Drawing {
 impl Drawing {
     /// A line.
     pub fn line(&mut self, name: impl Into<String>, colour: usize, points: Vec<Point>) {
-        push(&mut self.measured, name.into(), Mark::Line, colour, points);
+        push(&mut self.measured, literal(name.into()), Mark::Line, colour, points);
     }
 
     /// Dots.
     pub fn dots(&mut self, name: impl Into<String>, colour: usize, points: Vec<Point>) {
-        push(&mut self.measured, name.into(), Mark::Dots, colour, points);
+        push(&mut self.measured, literal(name.into()), Mark::Dots, colour, points);
     }
 
     /// A dashed line; those of one name share the entry of the first.
     pub fn dashed(&mut self, name: &str, colour: usize, points: Vec<Point>) {
+        let name = literal(name);
         let is_known = self.dashed.iter().any(|series| series.name == name);
-        let name = if is_known { String::new() } else { name.to_string() };
+        let name = if is_known { String::new() } else { name };
         push(&mut self.dashed, name, Mark::Dashed, colour, points);
     }
 

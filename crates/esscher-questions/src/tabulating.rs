@@ -1,6 +1,6 @@
 //! What readers of a table are spared: columns that say the same in every row or nothing, and digits beyond three.
 
-use esscher_report::{Block, Cell, DataTable, Section};
+use esscher_report::{Block, Cell, DataTable, Section, literal};
 
 /// A table that is made column by column, with a row for each of some lines.
 pub struct Tabulation<'a, T> {
@@ -84,14 +84,14 @@ pub fn whole(count: usize) -> Cell {
     Cell::Integer(count as i64)
 }
 
-/// Prose.
-pub fn words(text: impl ToString) -> Cell {
-    Cell::Text(text.to_string())
+/// Words that mean themselves: no marks of prose.
+pub fn words(text: impl std::fmt::Display) -> Cell {
+    Cell::Text(literal(text))
 }
 
 /// A name as specifications write it.
 pub fn code(name: impl std::fmt::Display) -> Cell {
-    Cell::Text(format!("`{name}`"))
+    Cell::Text(format!("`{}`", literal(name)))
 }
 
 /// A table whose rows have every cell beside its heading; all rows have the same headings.

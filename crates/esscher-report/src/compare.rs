@@ -1,10 +1,10 @@
 //! Compares documents: figures of the same name drawn over each other, tables of the same columns and heat maps under
 //! each other.
 
-use crate::{Block, Cell, DataTable, Document, Figure, HeatMap, Section, Verdict};
+use crate::{Block, Cell, DataTable, Document, Figure, HeatMap, Section, Verdict, literal};
 use std::collections::BTreeMap;
 
-/// One document out of several, each with the name that tells it apart.
+/// One document out of several, each with the name that tells it apart, in plain text.
 ///
 /// ```
 /// use esscher_report::{Block, Document, Figure, Mark, Point, Section, Series, compare};
@@ -20,9 +20,9 @@ use std::collections::BTreeMap;
 /// assert_eq!(names, ["first: error", "second: error"]);
 /// ```
 pub fn compare(documents: &[(String, Document)]) -> Document {
-    let names: Vec<&str> = documents.iter().map(|(name, _)| name.as_str()).collect();
+    let names: Vec<String> = documents.iter().map(|(name, _)| literal(name)).collect();
     let mut sections: Vec<Section> = Vec::new();
-    for (run, (name, document)) in documents.iter().enumerate() {
+    for (run, (name, (_, document))) in names.iter().zip(documents).enumerate() {
         for section in &document.sections {
             let joined = match sections.iter().position(|known| known.id == section.id) {
                 Some(index) => &mut sections[index],

@@ -1,9 +1,13 @@
 //! Tables and the data of drawings as CSV (RFC 4180), with every digit of the numbers.
+//!
+//! Text that a spreadsheet would take for a formula (it begins with `=`, `+`, `-`, `@`, a tab or the end of a line, as OWASP
+//! lists them) gets a single quote in front and stands between double quotes. Numbers, negative ones too, stay numbers.
 
 use crate::document::{Cell, DataTable};
 use crate::drawing::Drawing;
 use crate::figure::Figure;
 use crate::heat_map::{HeatMap, name};
+use crate::literal::unhidden;
 use crate::numbers::machine;
 use crate::prose;
 
@@ -20,20 +24,20 @@ pub fn table(table: &DataTable) -> String {
         .collect();
     let mut out = String::new();
     let headings = (0..width).flat_map(|column| {
-        let heading = table.columns.get(column).map_or_else(String::new, |heading| prose::plain(heading));
+        let heading = table.columns.get(column).map_or_else(String::new, |heading| prose::unmarked(heading));
         let error = has_error[column].then(|| format!("{heading} error").trim_start().to_string());
-        [Some(heading), error].into_iter().flatten()
+        [Some(heading), error].into_iter().flatten().map(Field::Text)
     });
     line(&mut out, headings);
     for row in &table.rows {
         let fields = (0..width).flat_map(|column| {
             let (value, error) = match row.get(column) {
-                Some(Cell::Text(text)) => (prose::plain(text), None),
-                Some(Cell::Integer(value)) => (value.to_string(), None),
-                Some(Cell::Number { value, error }) => (machine(*value), *error),
-                Some(Cell::Missing) | None => (String::new(), None),
+                Some(Cell::Text(text)) => (Field::Text(prose::unmarked(text)), None),
+                Some(Cell::Integer(value)) => (Field::Number(value.to_string()), None),
+                Some(Cell::Number { value, error }) => (Field::Number(machine(*value)), *error),
+                Some(Cell::Missing) | None => (Field::Empty, None),
             };
-            let error = has_error[column].then(|| error.map_or_else(String::new, machine));
+            let error = has_error[column].then(|| number(error));
             [Some(value), error].into_iter().flatten()
         });
         line(&mut out, fields);
@@ -55,14 +59,11 @@ pub fn drawing<'a>(drawing: impl Into<Drawing<'a>>) -> String {
 pub fn heat_map(map: &HeatMap) -> String {
     let mut out = String::new();
     let headings = [or(&map.y, "row"), or(&map.x, "column"), or(&map.colour_label, "value")];
-    line(&mut out, headings.into_iter().map(str::to_string));
+    line(&mut out, headings.into_iter().map(text));
     let (rows, columns) = map.size();
     for (row, column) in (0..rows).flat_map(|row| (0..columns).map(move |column| (row, column))) {
-        let value = map.cell(row, column).map_or_else(String::new, machine);
-        line(
-            &mut out,
-            [name(&map.rows, row).to_string(), name(&map.columns, column).to_string(), value].into_iter(),
-        );
+        let value = number(map.cell(row, column));
+        line(&mut out, [text(name(&map.rows, row)), text(name(&map.columns, column)), value].into_iter());
     }
     out
 }
@@ -77,12 +78,11 @@ pub fn figure(figure: &Figure) -> String {
     let ends: &[&str] = if has_intervals { &["low", "high"] } else { &[] };
     let mut out = String::new();
     let headings = ["series", or(&figure.x.label, "x"), or(&figure.y.label, "y")];
-    line(&mut out, headings.iter().chain(ends).map(|heading| heading.to_string()));
+    line(&mut out, headings.iter().chain(ends).map(|heading| text(heading)));
     for (series, point) in points() {
-        let ends = has_intervals.then(|| {
-            point.interval.map_or([String::new(), String::new()], |(low, high)| [machine(low), machine(high)])
-        });
-        let fields = [figure.data_name(series), machine(point.x), machine(point.y)];
+        let (low, high) = point.interval.unzip();
+        let ends = has_intervals.then(|| [number(low), number(high)]);
+        let fields = [text(&figure.data_name(series)), number(Some(point.x)), number(Some(point.y))];
         line(&mut out, fields.into_iter().chain(ends.into_iter().flatten()));
     }
     out
@@ -92,18 +92,43 @@ fn or<'a>(label: &'a str, otherwise: &'a str) -> &'a str {
     if label.trim().is_empty() { otherwise } else { label }
 }
 
-fn line(out: &mut String, fields: impl Iterator<Item = String>) {
+/// An entry of a line.
+enum Field {
+    Text(String),
+    /// As machines read it.
+    Number(String),
+    Empty,
+}
+
+/// A label or a name, its subscripts as they are written.
+fn text(label: &str) -> Field {
+    Field::Text(unhidden(label))
+}
+
+fn number(value: Option<f64>) -> Field {
+    value.map_or(Field::Empty, |value| Field::Number(machine(value)))
+}
+
+/// What a spreadsheet takes for the beginning of a formula, also in the wide forms of Asian keyboards.
+const FORMULA: [char; 11] = ['=', '+', '-', '@', '\t', '\r', '\n', '＝', '＋', '－', '＠'];
+
+fn line(out: &mut String, fields: impl Iterator<Item = Field>) {
     for (index, field) in fields.enumerate() {
         if index > 0 {
             out.push(',');
         }
-        if field.contains([',', '"', '\n', '\r']) {
-            out.push('"');
-            out.push_str(&field.replace('"', "\"\""));
-            out.push('"');
-        } else {
-            out.push_str(&field);
+        match field {
+            Field::Text(text) if text.starts_with(FORMULA) => quoted(out, &format!("'{text}")),
+            Field::Text(text) if text.contains([',', '"', '\n', '\r']) => quoted(out, &text),
+            Field::Text(text) | Field::Number(text) => out.push_str(&text),
+            Field::Empty => {}
         }
     }
     out.push('\n');
+}
+
+fn quoted(out: &mut String, text: &str) {
+    out.push('"');
+    out.push_str(&text.replace('"', "\"\""));
+    out.push('"');
 }

@@ -1,11 +1,12 @@
 //! A document: sections of prose, formulas, tables, figures and heat maps, and where they come from.
 
-use crate::{Drawing, Figure, HeatMap};
+use crate::{Drawing, Figure, HeatMap, literal};
 
 /// A whole report.
 ///
 /// Prose, captions and cells of text are plain text with `$…$` for formulas in LaTeX, `` `…` `` for code and `**…**`
-/// for emphasis; anything else, also `<` and `&`, means itself.
+/// for emphasis; anything else, also `<` and `&`, means itself. Text that a user chose is put into it by [`literal`], which
+/// takes the meaning of all marks away.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Document {
     /// The heading.
@@ -93,7 +94,7 @@ pub struct DataTable {
 /// An entry of a table.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Cell {
-    /// Prose.
+    /// Prose. What becomes a cell by `into()` is a text that means itself.
     Text(String),
     /// A whole number, such as a prompt length.
     Integer(i64),
@@ -120,8 +121,8 @@ macro_rules! cells {
 }
 
 cells! {
-    &str: text => Cell::Text(text.to_string()),
-    String: text => Cell::Text(text),
+    &str: text => Cell::Text(literal(text)),
+    String: text => Cell::Text(literal(text)),
     i64: number => Cell::Integer(number),
     u64: number => Cell::Integer(number as i64),
     f64: value => Cell::Number { value, error: None },

@@ -1,17 +1,17 @@
 //! Text made safe for the languages that it is written into.
 
-/// Text inside XML or HTML, in content or in quoted attributes. Characters that XML forbids become U+FFFD.
+use crate::literal::visible;
+
+/// Text inside XML or HTML, in content or in quoted attributes. What XML forbids and what would steer a reader is shown.
 pub(crate) fn xml(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for character in text.chars() {
+    for character in visible(text).chars() {
         match character {
             '&' => out.push_str("&amp;"),
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
             '\'' => out.push_str("&#39;"),
-            '\t' | '\n' | '\r' => out.push(character),
-            '\0'..='\u{1f}' | '\u{7f}' | '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
             other => out.push(other),
         }
     }
@@ -29,7 +29,7 @@ mod tests {
 
     #[test]
     fn markup_means_itself() {
-        assert_eq!(xml("<a b=\"c\" d='e'>&\0"), "&lt;a b=&quot;c&quot; d=&#39;e&#39;&gt;&amp;\u{fffd}");
+        assert_eq!(xml("<a b=\"c\" d='e'>&\0"), "&lt;a b=&quot;c&quot; d=&#39;e&#39;&gt;&amp;\\u{0}");
         assert_eq!(json_in_html("\"</script><!--\""), "\"\\u003c/script\\u003e\\u003c!--\"");
     }
 }

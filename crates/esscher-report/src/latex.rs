@@ -1,10 +1,14 @@
 //! Tables and the data of drawings as LaTeX: a `tabular` with rules of the booktabs package.
+//!
+//! Formulas of prose pass as they are; every other text is escaped, so that no name becomes a command. Letters that pdfLaTeX
+//! has no font for, such as Chinese or emoji, need LuaLaTeX or XeLaTeX.
 
 use crate::document::{Cell, DataTable};
 use crate::drawing::Drawing;
 use crate::figure::Figure;
 use crate::formula::SYMBOLS;
 use crate::heat_map::{HeatMap, name};
+use crate::literal::visible;
 use crate::numbers::{integer, number};
 use crate::prose::{self, Span};
 use crate::subscript::{Piece, pieces, unicode};
@@ -75,8 +79,8 @@ fn tabular(
     headings: &[String],
     rows: impl Iterator<Item = Vec<String>>,
 ) -> String {
-    // A comment ends with its line, so the caption must stay on one.
-    let comment = comment.split_whitespace().collect::<Vec<_>>().join(" ");
+    // A comment ends with its line, so the caption must stay on one, whatever else may count as the end of a line.
+    let comment = visible(comment).split_whitespace().collect::<Vec<_>>().join(" ");
     let mut out = String::new();
     if !comment.is_empty() {
         out.push_str(&format!("% {comment}\n"));
@@ -136,7 +140,13 @@ fn label(text: &str) -> String {
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut after_formula = false;
-    for character in text.chars() {
+    let mut before = ' ';
+    for character in visible(text).chars() {
+        // Two of them would be set as a dash or a quotation mark.
+        if character == before && "-,'".contains(character) {
+            out.push_str("{}");
+        }
+        before = character;
         if let Some(source) = formula(character) {
             if after_formula {
                 out.pop();
@@ -160,7 +170,9 @@ fn escaped(text: &str) -> String {
             '<' => out.push_str("\\textless{}"),
             '>' => out.push_str("\\textgreater{}"),
             '|' => out.push_str("\\textbar{}"),
-            // A literal control character could end a line or a comment.
+            '`' => out.push_str("\\textasciigrave{}"),
+            // After the end of a row they would be its options.
+            '[' | '*' => out.push_str(&format!("{{{character}}}")),
             _ if character.is_control() => out.push(' '),
             other => out.push(other),
         }
@@ -188,6 +200,7 @@ fn formula(character: char) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::literal;
 
     #[test]
     fn text_is_escaped_and_formulas_pass() {
@@ -196,6 +209,8 @@ mod tests {
             r"50 \% of $x_1$ \& a\_b \texttt{f\_g} \textbf{$\sigma{}^{2}$}"
         );
         assert_eq!(prose(r"\input{x}"), r"\textbackslash{}input\{x\}");
+        assert_eq!(prose(&literal(r"$\input{x}$")), r"\$\textbackslash{}input\{x\}\$");
+        assert_eq!(prose("[2pt] *--"), "{[}2pt] {*}-{}-");
     }
 
     #[test]
@@ -205,7 +220,11 @@ mod tests {
 
     #[test]
     fn a_caption_cannot_leave_its_comment() {
-        let data = DataTable { caption: "one\n\\input{x}".into(), ..DataTable::default() };
-        assert!(table(&data).starts_with("% one \\input{x}\n\\begin"));
+        for end in ["\n", "\r", "\u{b}", "\u{c}", "\u{85}", "\u{2028}", "\u{2029}"] {
+            let data = DataTable { caption: format!("one{end}\\input{{x}}"), ..DataTable::default() };
+            let written = table(&data);
+            assert!(written.starts_with("% one") && written.contains("\\input{x}\n\\begin"), "{written}");
+            assert!(!written.contains(end) || end == "\n", "{end:?}");
+        }
     }
 }

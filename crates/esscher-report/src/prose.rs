@@ -1,13 +1,14 @@
 //! Prose: text with `$…$` formulas, `` `…` `` code and `**…**` emphasis, parsed once for all outputs.
 
 use crate::formula;
+use crate::literal::{meant, unhidden, visible};
 
 /// A piece of prose.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Span {
     /// Means itself.
     Text(String),
-    /// LaTeX between dollar signs.
+    /// LaTeX between dollar signs. Literal text in it loses its marks: no text of a user becomes LaTeX.
     Formula(String),
     /// Between backquotes.
     Code(String),
@@ -32,14 +33,14 @@ pub(crate) fn spans(prose: &str) -> Vec<Span> {
                     pieces.push(Span::Text(std::mem::take(&mut text)));
                 }
                 pieces.push(match mark {
-                    "$" => Span::Formula(inside.to_string()),
-                    "`" => Span::Code(inside.to_string()),
+                    "$" => Span::Formula(inside.chars().filter(|sign| meant(*sign) == *sign).collect()),
+                    "`" => Span::Code(unhidden(inside)),
                     _ => Span::Strong(spans(inside)),
                 });
                 rest = after;
             }
             None => {
-                text.push(first);
+                text.push(meant(first));
                 rest = &rest[first.len_utf8()..];
             }
         }
@@ -51,7 +52,14 @@ pub(crate) fn spans(prose: &str) -> Vec<Span> {
 }
 
 /// Prose as plain text in Unicode: for terminals, headings of CSV files and titles of windows.
-pub(crate) fn plain(prose: &str) -> String {
+///
+/// Control characters and overrides of the direction of reading are written as `\u{1b}`.
+pub fn plain(prose: &str) -> String {
+    visible(&unmarked(prose))
+}
+
+/// Prose without its marks, every other character as it is: for data.
+pub(crate) fn unmarked(prose: &str) -> String {
     plain_spans(&spans(prose))
 }
 

@@ -3,6 +3,7 @@
 use crate::escape::xml;
 use crate::font;
 use crate::formula;
+use crate::literal::{unhidden, visible};
 
 /// Size of lowered letters relative to the others, as in the raised powers of ticks.
 pub(crate) const SIZE: f64 = 0.72;
@@ -61,9 +62,11 @@ fn subscript(text: &str) -> Option<(&str, &str)> {
 }
 
 fn push(pieces: &mut Vec<Piece>, text: &str, lowered: bool) {
+    // What is drawn is measured first, so that it must be visible here already.
+    let text = visible(&unhidden(text));
     match pieces.last_mut() {
-        Some(last) if last.lowered == lowered => last.text.push_str(text),
-        _ => pieces.push(Piece { text: text.to_string(), lowered }),
+        Some(last) if last.lowered == lowered => last.text.push_str(&text),
+        _ => pieces.push(Piece { text, lowered }),
     }
 }
 
@@ -72,11 +75,17 @@ pub(crate) fn width(line: &[Piece], size: f64) -> f64 {
     line.iter().map(|piece| font::width(&piece.text, if piece.lowered { size * SIZE } else { size })).sum()
 }
 
-/// A label in lines no wider than `room`, broken at spaces; a word that is wider is cut.
+/// A label takes at most this many lines, then an ellipsis says that it goes on.
+const MOST_LINES: usize = 8;
+
+/// A label in lines no wider than `room`, broken at spaces; a word that is wider is cut, and so is what takes too many lines.
 pub(crate) fn wrapped(label: &str, size: f64, room: f64) -> Vec<Vec<Piece>> {
     let mut lines: Vec<Vec<Piece>> = Vec::new();
     let mut line: Vec<Piece> = Vec::new();
     for word in words(label) {
+        if lines.len() > MOST_LINES {
+            break;
+        }
         let mut joined = line.clone();
         if !joined.is_empty() {
             push(&mut joined, " ", false);
@@ -102,7 +111,25 @@ pub(crate) fn wrapped(label: &str, size: f64, room: f64) -> Vec<Vec<Piece>> {
     if !line.is_empty() {
         lines.push(line);
     }
+    if lines.len() > MOST_LINES {
+        lines.truncate(MOST_LINES);
+        if let Some(last) = lines.last_mut() {
+            shorten(last, size, room - font::width("…", size));
+            push(last, "…", false);
+        }
+    }
     lines
+}
+
+/// Takes letters from the end of a line until it fits.
+fn shorten(line: &mut Vec<Piece>, size: f64, room: f64) {
+    while width(line, size) > room
+        && let Some(last) = line.last_mut()
+    {
+        if last.text.pop().is_none() {
+            line.pop();
+        }
+    }
 }
 
 /// A label cut at the spaces on the line.
@@ -142,6 +169,7 @@ pub(crate) fn unicode(label: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::literal;
 
     /// Lowered pieces in square brackets.
     fn shown(label: &str) -> String {
@@ -192,6 +220,14 @@ mod tests {
         let together: String = lines.iter().flatten().map(|piece| piece.text.as_str()).collect();
         assert_eq!(together.replace(' ', "").len(), label.replace([' ', '_', '{', '}'], "").len());
         assert_eq!(wrapped("", 11.0, 90.0), Vec::<Vec<Piece>>::new());
+        let endless = wrapped(&"x".repeat(10_000), 11.0, 90.0);
+        assert!(endless.len() == MOST_LINES && endless.iter().all(|line| width(line, 11.0) <= 90.0));
+        assert!(endless.last().is_some_and(|line| line.last().is_some_and(|piece| piece.text.ends_with('…'))));
+    }
+
+    #[test]
+    fn literal_underscores_mean_themselves() {
+        assert_eq!(shown(&format!("θ_L of {}", literal("x_1, y_{2}\u{1b}"))), "θ[L] of x_1, y_{2}\\u{1b}");
     }
 
     #[test]

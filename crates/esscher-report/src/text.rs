@@ -5,6 +5,7 @@ use crate::figure::{Figure, Mark};
 use crate::formula;
 use crate::frame::{frame, left_out_note};
 use crate::heat_map::{HeatMap, name};
+use crate::literal;
 use crate::latex::is_text;
 use crate::numbers::{integer, number};
 use crate::palette::LEVELS;
@@ -14,6 +15,8 @@ use crate::subscript::unicode;
 
 /// Prose is wrapped at this many characters.
 const LINE: usize = 96;
+/// Values of the provenance stand beside names of up to this many characters.
+const LONGEST_KEY: usize = 40;
 
 /// A document as plain text: for terminals and logs. Figures become a line for each series, heat maps
 /// a block of shaded characters.
@@ -42,24 +45,37 @@ pub fn text(document: &Document) -> String {
     }
     if !document.provenance.is_empty() {
         heading(&mut out, "Provenance", '-');
-        let width = document.provenance.iter().map(|(name, _)| length(name)).max().unwrap_or(0);
-        for (name, value) in &document.provenance {
-            let gap = " ".repeat(width - length(name));
-            out.push_str(&format!("{}{gap}  {}\n", visible(name), visible(value)));
+        let names: Vec<String> = document.provenance.iter().map(|(name, _)| visible(name)).collect();
+        // A value begins beside its name, or below it if that is long.
+        let widths = names.iter().map(|name| length(name));
+        let width = widths.filter(|width| *width <= LONGEST_KEY).max().unwrap_or(0);
+        let indent = " ".repeat(width + 2);
+        for (name, (_, value)) in names.iter().zip(&document.provenance) {
+            match width.checked_sub(length(name)) {
+                Some(gap) => wrap(&mut out, value, &format!("{name}{}  ", " ".repeat(gap)), &indent),
+                None => {
+                    wrap(&mut out, name, "", "");
+                    wrap(&mut out, value, &indent, &indent);
+                }
+            }
         }
     }
     out
 }
 
 fn heading(out: &mut String, words: &str, rule: char) {
-    let words = visible(words);
     if words.trim().is_empty() {
         return;
     }
     if !out.is_empty() && !out.ends_with("\n\n") {
         out.push('\n');
     }
-    out.push_str(&format!("{words}\n{}\n\n", rule.to_string().repeat(length(&words).min(LINE))));
+    let words = visible(words);
+    match length(&words) <= LINE {
+        true => out.push_str(&format!("{words}\n")),
+        false => wrap(out, &words, "", ""),
+    }
+    out.push_str(&format!("{}\n\n", rule.to_string().repeat(length(&words).min(LINE))));
 }
 
 fn paragraph(out: &mut String, words: &str, indent: &str) {
@@ -72,7 +88,8 @@ fn paragraph(out: &mut String, words: &str, indent: &str) {
 fn wrap(out: &mut String, words: &str, first: &str, others: &str) {
     let mut line = first.to_string();
     let mut empty = true;
-    for word in visible(words).split(' ').filter(|word| !word.is_empty()) {
+    let words = visible(words);
+    for word in words.split(' ').flat_map(|word| pieces(word, LINE - length(others))) {
         if !empty && length(&line) + 1 + length(word) > LINE {
             out.push_str(&line);
             out.push('\n');
@@ -89,11 +106,22 @@ fn wrap(out: &mut String, words: &str, first: &str, others: &str) {
     out.push('\n');
 }
 
+/// A word in pieces that a line can hold.
+fn pieces(word: &str, room: usize) -> impl Iterator<Item = &str> {
+    let mut rest = word;
+    std::iter::from_fn(move || {
+        let end = rest.char_indices().nth(room).map_or(rest.len(), |(end, _)| end);
+        let (piece, after) = rest.split_at(end);
+        rest = after;
+        (!piece.is_empty()).then_some(piece)
+    })
+}
+
 fn table(out: &mut String, data: &DataTable) {
     paragraph(out, &plain(&data.caption), "");
     let width = data.rows.iter().map(Vec::len).chain([data.columns.len()]).max().unwrap_or(0);
     let headings: Vec<String> = (0..width)
-        .map(|column| data.columns.get(column).map_or_else(String::new, |words| visible(&plain(words))))
+        .map(|column| data.columns.get(column).map_or_else(String::new, |words| cut(visible(&plain(words)), LINE)))
         .collect();
     let rows: Vec<Vec<String>> =
         data.rows.iter().map(|row| (0..width).map(|column| cell(row.get(column))).collect()).collect();
@@ -122,7 +150,7 @@ fn table(out: &mut String, data: &DataTable) {
 
 fn cell(cell: Option<&Cell>) -> String {
     match cell {
-        Some(Cell::Text(words)) => visible(&plain(words)),
+        Some(Cell::Text(words)) => cut(visible(&plain(words)), LINE),
         Some(Cell::Integer(value)) => integer(*value).unicode(),
         Some(Cell::Number { value, error }) => number(*value, *error).unicode(),
         Some(Cell::Missing) | None => "–".to_string(),
@@ -180,7 +208,7 @@ fn heat_map(out: &mut String, map: &HeatMap) {
         );
     }
     let names: Vec<String> = (0..shading.shades.len())
-        .map(|row| visible(&unicode(name(&map.rows, row))).chars().take(LONGEST_NAME).collect())
+        .map(|row| cut(visible(&unicode(name(&map.rows, row))), LONGEST_NAME))
         .collect();
     let width = names.iter().map(|name| length(name)).max().unwrap_or(0);
     for (name, shades) in names.iter().zip(&shading.shades) {
@@ -218,7 +246,15 @@ fn bar(shade: Shade) -> char {
 
 /// One line, without characters that would steer a terminal.
 fn visible(words: &str) -> String {
-    words.chars().map(|character| if character.is_control() { ' ' } else { character }).collect()
+    literal::visible(words).replace(['\t', '\n', '\r'], " ")
+}
+
+/// At most so many characters, with an ellipsis where it was cut.
+fn cut(words: String, most: usize) -> String {
+    match words.char_indices().nth(most) {
+        Some(_) => words.chars().take(most - 1).chain(['…']).collect(),
+        None => words,
+    }
 }
 
 fn length(words: &str) -> usize {

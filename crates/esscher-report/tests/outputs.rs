@@ -122,6 +122,14 @@ fn drawings_and_pages_are_the_same_bytes_each_time() -> Result<(), esscher_repor
     assert_eq!(pdf(&figure())?, pdf(&figure())?);
     assert_eq!(png(&figure())?, png(&figure())?);
     assert_eq!(html(&document()), html(&document()));
+    // Bands are translucent, and opacities are resources of a PDF.
+    let bands = (0..6).map(|colour| {
+        let points = [1.0, 2.0].map(|x| Point::with_error(x, x + colour as f64, 0.5)).to_vec();
+        Series { name: colour.to_string(), mark: Mark::Line, colour, points }
+    });
+    let bands = Figure { series: bands.collect(), ..figure() };
+    let first = pdf(&bands)?;
+    assert!((0..8).all(|_| pdf(&bands).is_ok_and(|again| again == first)));
     Ok(())
 }
 

@@ -2,7 +2,7 @@
 
 use esscher_report::{
     Axis, Block, Cell, DataTable, Document, Figure, HeatMap, Mark, Point, Scale, Section, Series, Verdict,
-    csv, html, latex, pdf, svg, text,
+    compare, csv, html, latex, literal, pdf, png, svg, text,
 };
 use proptest::prelude::*;
 
@@ -81,6 +81,188 @@ fn document_of(words: &str) -> Document {
         summary: words(),
         sections: vec![section(), section()],
         provenance: vec![(words(), words())],
+    }
+}
+
+/// Texts that are something to a language of the outputs, or hard to draw.
+fn payloads() -> Vec<String> {
+    let mut payloads: Vec<String> = [
+        r"$\input{/etc/passwd}$",
+        r"\input{/etc/passwd}",
+        r"\immediate\write18{id}",
+        r"\$x\$",
+        r"\end{tabular}",
+        r"\\ \hline",
+        "Costs of $5 and $7 per token, 2**3 and 4**5",
+        "`code`",
+        "**strong**",
+        "***",
+        "$$x$$",
+        "x_1, y_{2}, quasi_monte_carlo",
+        "50 % & #1 ~ ^ {} }{",
+        "^^M^^5c",
+        "[2pt]",
+        "*starred",
+        "a -- b --- c, ,,d'' ``e''",
+        "<script>zap()</script>",
+        "</script><script>zap()</script>",
+        "<!--<script>",
+        "</title></style></svg>",
+        "]]>",
+        "&lt;b&gt; &amp; &#60;",
+        "\" onload=\"zap()",
+        "' onload='zap()",
+        "javascript:zap()",
+        "=cmd|' /C calc'!A1",
+        "+1",
+        "-1",
+        "@x",
+        "\tx",
+        "\rx",
+        "a,b;\"c\"\nd",
+        "one\u{2028}two\u{2029}three\u{85}four\u{c}five",
+        "\u{202e}desrever\u{202c} \u{2066}x\u{2069}",
+        "\u{1b}[31mred\u{1b}]0;title\u{7}",
+        "\u{9b}31m\u{0}\u{8}\u{7f}",
+        "\u{fdd0}x\u{fdd0} \u{fdd3}1 \u{ffff}",
+        "“quoted” ‘text’ «so»",
+        "👩\u{200d}🔬 🎲",
+        "e\u{301}a\u{308}\u{30a}",
+        "שלום, 世界, مرحبا",
+        " ",
+    ]
+    .map(str::to_string)
+    .to_vec();
+    payloads.extend(["x".repeat(10_000), "long words ".repeat(1000), "$_`*".repeat(2500)]);
+    payloads
+}
+
+/// What readers see of a text: characters that steer are written out.
+fn shown(payload: &str) -> String {
+    let steers = |c: char| {
+        !"\t\n\r".contains(c) && (c.is_control() || "\u{2028}\u{2029}\u{202c}\u{202e}\u{2066}\u{2069}\u{ffff}".contains(c))
+    };
+    let noncharacter = |c: char| if ('\u{fdd0}'..='\u{fdef}').contains(&c) { '\u{fffd}' } else { c };
+    let write = |c: char| if steers(c) { c.escape_unicode().to_string() } else { noncharacter(c).to_string() };
+    payload.chars().map(write).collect()
+}
+
+/// The content of the first element with this beginning, as a browser reads it.
+fn content(page: &str, begin: &str, end: &str) -> String {
+    let (_, rest) = page.split_once(begin).unwrap_or_else(|| panic!("no {begin}"));
+    let (inside, _) = rest.split_once(end).unwrap();
+    assert!(!inside.contains('<'), "{inside}");
+    [("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&#39;", "'"), ("&amp;", "&")]
+        .iter()
+        .fold(inside.to_string(), |text, (entity, sign)| text.replace(entity, sign))
+}
+
+/// The fields of CSV by RFC 4180, line by line.
+fn fields(csv: &str) -> Vec<Vec<String>> {
+    let (mut lines, mut field, mut is_quoted) = (vec![vec![]], String::new(), false);
+    let mut signs = csv.chars().peekable();
+    while let Some(sign) = signs.next() {
+        match sign {
+            '"' if is_quoted && signs.peek() == Some(&'"') => field.extend(signs.next()),
+            '"' => is_quoted = !is_quoted,
+            ',' | '\n' if !is_quoted => {
+                lines.last_mut().unwrap().push(std::mem::take(&mut field));
+                if sign == '\n' {
+                    lines.push(vec![]);
+                }
+            }
+            other => field.push(other),
+        }
+    }
+    lines.pop();
+    lines
+}
+
+/// LaTeX of plain text read back; panics at what is not plain text.
+fn read_latex(source: &str) -> String {
+    let words = [
+        ("\\textbackslash{}", "\\"),
+        ("\\textasciitilde{}", "~"),
+        ("\\textasciicircum{}", "^"),
+        ("\\textasciigrave{}", "`"),
+        ("\\textless{}", "<"),
+        ("\\textgreater{}", ">"),
+        ("\\textbar{}", "|"),
+        ("{[}", "["),
+        ("{*}", "*"),
+        ("{}", ""),
+    ];
+    let (mut out, mut rest) = (String::new(), source);
+    while let Some(first) = rest.chars().next() {
+        if let Some((command, sign)) = words.iter().find(|(command, _)| rest.starts_with(command)) {
+            out.push_str(sign);
+            rest = &rest[command.len()..];
+            continue;
+        }
+        let escaped = rest.strip_prefix('\\').and_then(|after| after.chars().next());
+        let sign = escaped.unwrap_or(first);
+        assert!("{}$&#%_".contains(sign) == escaped.is_some(), "raw LaTeX at {rest:.40}");
+        assert!(!sign.is_control() && !"\\~^".contains(sign), "raw LaTeX at {rest:.40}");
+        out.push(sign);
+        rest = &rest[sign.len_utf8() + usize::from(escaped.is_some())..];
+    }
+    out
+}
+
+#[test]
+fn literal_text_comes_back_from_every_output() {
+    for payload in payloads() {
+        let began = std::time::Instant::now();
+        let (document, shown) = (document_of(&literal(&payload)), shown(&payload));
+        let one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+
+        let page = html(&document);
+        for (begin, end) in [("<title>", "</title>"), ("<h1>", "</h1>"), ("<dd>", "</dd>"), ("<p>", "</p>")] {
+            assert_eq!(content(&page, begin, end), shown, "{payload:.40}");
+        }
+        let (body, data) = page.split_once("<script type=\"application/json\">").unwrap();
+        assert!(!body.contains("<script") && !body.contains("\" onload=") && !body.contains("<code>") && !body.contains("<strong>"));
+        assert_eq!(body.matches("<span class=\"formula").count(), 0, "{payload:.40}");
+        let data: serde_json::Value = serde_json::from_str(data.split_once("</script>").unwrap().0).unwrap();
+        assert_eq!(data["figures"][0]["series"][0]["name"], serde_json::json!([shown]), "{payload:.40}");
+
+        let terminal = text(&document);
+        assert!(!terminal.chars().any(|sign| sign.is_control() && sign != '\n' || "\u{202e}\u{2028}".contains(sign)));
+        assert!(terminal.lines().all(|line| line.chars().count() <= 100), "{payload:.40}");
+        let words = |text: &str| text.split_whitespace().collect::<String>();
+        assert!(words(&terminal).starts_with(&words(&shown)), "{payload:.40}");
+
+        for block in &document.sections[0].blocks {
+            let (csv, tex) = match (block, block.drawing()) {
+                (_, Some(drawing)) => {
+                    let drawn = svg(drawing);
+                    assert!(!drawn.contains("<script") && drawn.len() < 200_000);
+                    assert!(content(&drawn, "<title>", "</title>") == shown || shown.trim().is_empty());
+                    assert!(pdf(drawing).is_ok() && png(drawing).is_ok());
+                    (csv::drawing(drawing), latex::drawing(drawing))
+                }
+                (Block::Table(table), _) => (csv::table(table), latex::table(table)),
+                _ => continue,
+            };
+            // In data every character stays, with a quote before what a spreadsheet would compute.
+            let kept: String = payload.chars().map(|sign| if ('\u{fdd0}'..='\u{fdef}').contains(&sign) { '\u{fffd}' } else { sign }).collect();
+            let kept = if kept.starts_with(['=', '+', '-', '@', '\t', '\r']) { format!("'{kept}") } else { kept };
+            let read = fields(&csv);
+            if matches!(block, Block::Figure(_)) {
+                assert_eq!(read[1], [kept.as_str(), "1", "2", "-1", "5"], "{payload:.40}");
+            } else if !kept.trim().is_empty() {
+                assert_eq!(read[1][0], kept);
+            }
+            let (comment, tabular) = tex.split_once("\\begin{tabular}").unwrap();
+            assert!(comment.lines().count() <= 1 && !comment.contains(['\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}']));
+            let rows = tabular.split_once("\\midrule\n").unwrap().1.split_once("\\bottomrule").unwrap().0;
+            let first = rows.split(" & ").next().unwrap().split(" \\\\\n").next().unwrap();
+            assert_eq!(one_line(&read_latex(first)), one_line(&shown), "{payload:.40}");
+        }
+        let both = compare(&[(payload.clone(), document_of("quiet")), ("other".into(), document_of("quiet"))]);
+        assert!(!html(&both).contains("<span class=\"formula\">"));
+        // No text takes minutes.
+        assert!(began.elapsed().as_secs() < 30, "{payload:.40}");
     }
 }
 

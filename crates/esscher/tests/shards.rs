@@ -27,6 +27,19 @@ fn three_shards_merge_into_the_bytes_of_one_run() {
 }
 
 #[test]
+fn a_run_computes_what_a_merge_lacks() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path();
+    write_experiment(folder);
+    succeed(folder, &["run", "paths.toml", "--out", "single", "--quiet"]);
+    succeed(folder, &["shard", "paths.toml", "0/2", "--quiet"]);
+    refuse(folder, &["merge", "runs/paths.shard-0-of-2"], 1);
+    let printed = succeed(folder, &["run", "paths.toml", "--quiet"]);
+    assert!(!printed.contains(" 0 kept"), "{printed}");
+    assert_eq!(identity(&folder.join("runs/paths")), identity(&folder.join("single/paths")));
+}
+
+#[test]
 fn shards_of_another_specification_or_instruction_set_are_refused() {
     let place = tempfile::tempdir().unwrap();
     let folder = place.path();

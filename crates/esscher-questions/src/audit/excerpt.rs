@@ -6,6 +6,7 @@ use esscher_audit::texts;
 use esscher_lab::named;
 use esscher_lab::specification::{Mistake, Section};
 use esscher_models::TextChoice;
+use esscher_report::literal;
 
 named! {
     /// Which part of a text.
@@ -86,7 +87,7 @@ impl ChosenText {
         })
     }
 
-    /// In words.
+    /// In words, prose.
     pub(crate) fn in_words(&self) -> String {
         let part = match self.excerpt {
             Excerpt::Whole => "",
@@ -94,7 +95,7 @@ impl ChosenText {
             Excerpt::LastThird => "the last third of ",
         };
         let what = self.what().map_or(String::new(), |what| format!(", {what}"));
-        format!("{part}`{}` ({}){what}", self.text.name, files::short(&self.text.sha256))
+        format!("{part}`{}` ({}){what}", literal(&self.text.name), files::short(&self.text.sha256))
     }
 }
 

@@ -8,6 +8,7 @@ use esscher_audit::model::Model;
 use esscher_audit::vocabulary::Vocabulary;
 use esscher_lab::specification::{Mistake, Section};
 use esscher_models::{MODELS, ModelChoice};
+use esscher_report::literal;
 use std::sync::Arc;
 
 /// A checkpoint that can be run.
@@ -65,8 +66,9 @@ impl Subject {
         MODELS.iter().any(|model| model.is_called(name) && model.files.checkpoint.sha256 == self.sha256)
     }
 
+    /// In words, prose.
     pub(crate) fn in_words(&self) -> String {
-        format!("`{}`, {}, {}", self.name, self.format, files::short(&self.sha256))
+        format!("`{}`, {}, {}", literal(&self.name), self.format, files::short(&self.sha256))
     }
 
     /// The tokens of a text, nothing put around them.

@@ -14,7 +14,7 @@ use esscher_audit::dossier::{Criterion, Dossier, Standard};
 use esscher_audit::head::Order;
 use esscher_audit::portrait::Portrait;
 use esscher_audit::verdict::{CONFIDENCE, Spread};
-use esscher_report::{Block, Cell, HeatMap, Scale, Section};
+use esscher_report::{Block, Cell, HeatMap, Scale, Section, literal};
 
 /// The tolerances that every report tells.
 const TOLERANCES: [f64; 3] = [0.02, 0.05, 0.10];
@@ -85,7 +85,7 @@ impl HeadsPlan {
                 ),
             ],
             Evidence::Dumps(dumps) => {
-                let file = |file: &DumpFile| format!("`{}` ({})", file.name, files::short(file.sha256()));
+                let file = |file: &DumpFile| format!("`{}` ({})", literal(&file.name), files::short(file.sha256()));
                 let files: Vec<String> = dumps.files.iter().map(file).collect();
                 vec![
                     ("dumps", files.join(", ")),
@@ -239,7 +239,7 @@ impl HeadsPlan {
                 ("effective tokens", number_cell(of(|portrait| portrait.effective_tokens))),
                 ("half-token noise", number_cell(of(|portrait| portrait.half_token_noise))),
                 ("sink", words(self.sink_in_words(length, dossier, layer, head))),
-                ("best three", words(self.best_in_words(dossier, layer, head))),
+                ("best three", Cell::Text(self.best_in_words(dossier, layer, head))),
                 ("verdict", words(decision.verdict)),
                 ("cheapest accepted", decision.candidate.map_or(Cell::Missing, code)),
             ]
@@ -260,11 +260,7 @@ impl HeadsPlan {
         let Some(found) = dossier.findings(layer, head).next() else { return String::new() };
         let sink = found.portrait.sink;
         let token = self.evidence.token(length, sink.position);
-        // Backquotes and dollars would be read as markup.
-        let token = token.map_or(String::new(), |token| {
-            let plain: String = token.chars().filter(|sign| !"`$*".contains(*sign)).collect();
-            format!(" “{plain}”")
-        });
+        let token = token.map_or(String::new(), |token| format!(" “{token}”"));
         format!("{}{token} {}", sink.position, figures(sink.weight))
     }
 

@@ -9,7 +9,7 @@ use esscher_audit::candidate::Candidate;
 use esscher_audit::dossier::{Dossier, Standard};
 use esscher_audit::portrait::median;
 use esscher_audit::verdict::{Spread, spread};
-use esscher_report::{Axis, Block, Figure, Mark, Point, Scale, Section, Series};
+use esscher_report::{Axis, Block, Figure, Mark, Point, Scale, Section, Series, literal};
 
 impl HeadsPlan {
     /// The errors of every head with a candidate, one per text.
@@ -116,7 +116,7 @@ impl HeadsPlan {
         let series = self.deployed().enumerate().map(|(colour, asked)| {
             let points =
                 dossiers.iter().filter_map(|(length, dossier)| point(asked, *length as f64, dossier));
-            Series { name: asked.1.to_string(), mark: Mark::Line, colour, points: points.collect() }
+            Series { name: literal(asked.1), mark: Mark::Line, colour, points: points.collect() }
         });
         Block::Figure(Figure {
             id: id.to_string(),

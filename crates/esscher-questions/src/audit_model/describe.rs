@@ -8,7 +8,7 @@ use esscher_audit::controls::BYTES_PER_NUMBER;
 use esscher_audit::head::Order;
 use esscher_audit::role::Role;
 use esscher_audit::verdict::{Spread, spread};
-use esscher_report::{Axis, Block, Cell, Figure, Mark, Point, Scale, Section, Series};
+use esscher_report::{Axis, Block, Cell, Figure, Mark, Point, Scale, Section, Series, literal};
 
 impl Losses {
     /// The mean over texts of an assignment's loss; nothing if it is not finite on some text.
@@ -60,13 +60,13 @@ impl ModelPlan {
     fn facts(&self) -> Block {
         let needles = match (self.haystacks.len(), &self.no_needles) {
             (0, None) => String::new(),
-            (0, Some(reason)) => format!("; no needles are hidden, for {reason}"),
+            (0, Some(reason)) => format!("; no needles are hidden, for {}", literal(reason)),
             (count, _) => format!(
                 "; {count} prompts with four hidden numbers that are asked for at the end (a number is found if all its \
                  digits are right; blind guessing finds one in 10⁴, copying any of the four finds one in four)"
             ),
         };
-        let caution = self.caution().map_or(String::new(), |caution| format!(". **Note:** {caution}"));
+        let caution = self.caution().map_or(String::new(), |caution| format!(". **Note:** {}", literal(caution)));
         let segments = |count: usize, of: &ChosenText| {
             format!("{count} segments of {} tokens of {}", self.length, of.in_words())
         };
@@ -144,7 +144,7 @@ impl ModelPlan {
                 let spread = if causal { losses.paired_difference(number)? } else { losses.mean(number)? };
                 let share = self.cache_share(named, self.length);
                 let point = Point::with_error(share, spread.mean, spread.standard_error.unwrap_or(0.0));
-                let (name, colour) = (named.in_words(), number - 1);
+                let (name, colour) = (literal(named.in_words()), number - 1);
                 Some(Series { name, mark: Mark::Dots, colour, points: vec![point] })
             })
             .collect();
@@ -202,7 +202,7 @@ impl ModelPlan {
             let named = &self.assignments[number];
             let point = |length: &usize| Point::new(*length as f64, self.cache_bytes(named, *length).1 / 1e6);
             Series {
-                name: if number == 0 { named.role.to_string() } else { named.in_words() },
+                name: literal(if number == 0 { named.role.to_string() } else { named.in_words() }),
                 mark: if number == 0 { Mark::Dashed } else { Mark::Line },
                 colour,
                 points: lengths.iter().map(point).collect(),

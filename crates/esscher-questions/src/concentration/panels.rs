@@ -2,6 +2,7 @@
 
 use super::answer::{Engine, Row, tokens_of};
 use crate::tabulating::distinct;
+use esscher_report::literal;
 
 /// Colours that a reader can tell apart.
 const MOST_COLOURS: usize = 8;
@@ -10,7 +11,7 @@ const MOST_COLOURS: usize = 8;
 pub struct Panel<'a> {
     /// For the end of an id: lower case with hyphens.
     pub(super) id: String,
-    /// For the end of a title.
+    /// For the end of a title, prose.
     pub(super) title: String,
     /// Tokens with their names in the legend.
     pub(super) tokens: Vec<(String, &'a Row)>,
@@ -48,7 +49,7 @@ pub fn panels<'a>(found: &[&'a Row]) -> Vec<Panel<'a>> {
             let twin = if twin { format!("-{}", number + 1) } else { String::new() };
             let more = if part > 0 { format!("-part-{}", part + 1) } else { String::new() };
             let id = format!("{}{twin}{more}", slug(law));
-            panels.push(Panel { id, title: law.to_string(), tokens: tokens.to_vec() });
+            panels.push(Panel { id, title: literal(law), tokens: tokens.to_vec() });
         }
     }
     panels
@@ -71,7 +72,7 @@ pub fn main_panels<'a>(found: &[&'a Row]) -> Vec<Panel<'a>> {
 
 /// The laws of tokens that share a scale, in one panel.
 fn laws_at<'a>(all: &[&'a Row]) -> Option<Panel<'a>> {
-    let (sigma, laws) = (all.first()?.sigma, all.iter().map(|tokens| tokens.law.as_str()));
+    let (sigma, laws) = (all.first()?.sigma, all.iter().map(|tokens| literal(&tokens.law)));
     let title = format!("{}, $\\sigma = {sigma}$", laws.collect::<Vec<_>>().join(", "));
     let tokens = all.iter().map(|tokens| (tokens.law.clone(), *tokens)).collect();
     Some(Panel { id: "laws".to_string(), title, tokens })

@@ -14,7 +14,7 @@ use esscher_lab::specification::{
     self, Bounds, Keys, Kind, Mistake, Section, Written, integer, integers, one_of, real, truth,
 };
 use esscher_lab::{Failure, Outcome, RunFolder, RunsFolder, Table, keys};
-use esscher_report::Document;
+use esscher_report::{Document, literal, plain};
 use found::{FULL_ATTENTION_HEADS, REPORT, VERDICTS};
 use prepared::Prepared;
 use std::path::Path;
@@ -156,7 +156,7 @@ fn joined(found: &AuditFound, documents: Vec<Document>) -> Document {
         groups.uncertain
     );
     if let Some(advice) = &found.advice {
-        summary.push_str(&format!(" **Note:** {advice}."));
+        summary.push_str(&format!(" **Note:** {}.", literal(advice)));
     }
     if found.assignments.is_empty() {
         summary.push_str(" What that does to the model's predictions was not measured.");
@@ -168,10 +168,10 @@ fn joined(found: &AuditFound, documents: Vec<Document>) -> Document {
     }
     let (mut sections, mut provenance) = (Vec::new(), Vec::new());
     for document in documents {
-        let title = document.title;
+        let title = plain(&document.title);
         sections.extend(document.sections);
         provenance
             .extend(document.provenance.into_iter().map(|(name, value)| (format!("{title}: {name}"), value)));
     }
-    Document { title: format!("The audit of {}", found.model), summary, sections, provenance }
+    Document { title: format!("The audit of {}", literal(&found.model)), summary, sections, provenance }
 }

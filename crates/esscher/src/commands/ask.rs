@@ -10,7 +10,7 @@ use clap::ArgMatches;
 use esscher_lab::specification::{Mistake, Problem, Written};
 use esscher_questions::conduct::{self, unknown};
 use esscher_questions::{Asked, Planned, Question, questions};
-use esscher_report::{Block, Document};
+use esscher_report::{Block, Document, literal, plain};
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -60,13 +60,13 @@ fn answer(common: &Common, planned: &Planned) -> Result<Ending, Trouble> {
     let sections = planned.sections(&found).map_err(Trouble::other)?;
     let blocks = sections.iter().flat_map(|section| &section.blocks);
     let sentence = |block: &Block| match block {
-        Block::Prose(sentence) => Some(sentence.clone()),
+        Block::Prose(sentence) => Some(plain(sentence)),
         _ => None,
     };
     if let Some(sentences) = blocks.map(sentence).collect::<Option<Vec<String>>>() {
         return say(sentences.join("\n"));
     }
-    let (title, summary) = (planned.title().to_string(), planned.question().summary.to_string());
+    let (title, summary) = (literal(planned.title()), planned.question().summary.to_string());
     say(esscher_report::text(&Document { title, summary, sections, provenance: Vec::new() }))
 }
 
