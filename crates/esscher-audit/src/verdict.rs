@@ -4,6 +4,7 @@ use crate::candidate::Candidate;
 use crate::names::names;
 use esscher_core::numerics::statistics::Summary;
 use esscher_core::numerics::student;
+use std::sync::OnceLock;
 
 /// What the texts say about one replacement of one head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,8 +42,17 @@ pub fn spread(errors: &[f64]) -> Option<Spread> {
     let Some(standard_error) = summary.standard_error() else {
         return Some(Spread { mean, standard_error: None, low: 0.0, high: f64::INFINITY });
     };
-    let reach = student::quantile(CONFIDENCE, (errors.len() - 1) as f64).ok()? * standard_error;
+    let reach = quantile(errors.len() - 1)? * standard_error;
     Some(Spread { mean, standard_error: Some(standard_error), low: mean - reach, high: mean + reach })
+}
+
+/// Student's quantile at [`CONFIDENCE`]. It is asked for every head, candidate and tolerance, with the same degrees of freedom, and
+/// takes longer than all else in a verdict: each is computed once.
+fn quantile(degrees: usize) -> Option<f64> {
+    const MOST: usize = 1024;
+    static KNOWN: [OnceLock<Option<f64>>; MOST] = [const { OnceLock::new() }; MOST];
+    let compute = || student::quantile(CONFIDENCE, degrees as f64).ok();
+    KNOWN.get(degrees).map_or_else(compute, |known| *known.get_or_init(compute))
 }
 
 /// Judges errors, one per text. No text, no decision.

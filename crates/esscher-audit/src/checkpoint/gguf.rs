@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use super::tensors::{Stored, Tensors, shown};
+use super::tensors::{POSITIVE_SINGLE, Stored, Tensors, positive_single, shown};
 use super::{LONGEST_CONTEXT, LlamaLayer, LlamaWeights, Pairs, Rotation};
 use crate::Error;
 use crate::vocabulary::{Vocabulary, gguf::GgufVocabulary};
@@ -26,28 +26,62 @@ pub(super) fn read(
     Ok((weights, vocabulary))
 }
 
+/// Whether the first bytes hold the whole header; one that does not fit a file of `length` bytes is refused.
+pub(super) fn announces(file: &str, first: &[u8], length: u64) -> Result<bool, Error> {
+    let mut cursor = Cursor { length, ..Cursor::new(file, first) };
+    match header(&mut cursor) {
+        Ok(_) => Ok(true),
+        Err(_) if cursor.ran_out => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Headers hold the vocabulary, of some megabytes; a longer one is not read.
+const LONGEST_HEADER: usize = 64 << 20;
+
 /// Goes through a file front to back; every read says what it was for.
 struct Cursor<'a> {
     file: &'a str,
+    /// The first bytes, or all of them.
     bytes: &'a [u8],
     position: usize,
+    /// Of the file.
+    length: u64,
+    /// Whether more was asked for than the first bytes of the file, though the file has more.
+    ran_out: bool,
 }
 
 impl<'a> Cursor<'a> {
+    fn new(file: &'a str, bytes: &'a [u8]) -> Self {
+        Cursor { file, bytes, position: 0, length: bytes.len() as u64, ran_out: false }
+    }
+
+    /// Bytes of the file from here on.
+    fn rest(&self) -> u64 {
+        self.length.saturating_sub(self.position as u64)
+    }
+
     fn damaged(&self, problem: String) -> Error {
         Error::Damaged { what: self.file.to_string(), problem }
     }
 
     fn take(&mut self, count: u64, what: &str) -> Result<&'a [u8], Error> {
-        let rest = self.bytes.get(self.position..).unwrap_or_default();
-        let taken = usize::try_from(count).ok().and_then(|count| rest.get(..count)).ok_or_else(|| {
-            self.damaged(format!(
+        if count > self.rest() {
+            return Err(self.damaged(format!(
                 "{what} at byte {} takes {count} bytes, the file has only {} more; it may be truncated",
                 self.position,
-                rest.len()
-            ))
+                self.rest()
+            )));
+        }
+        let end = usize::try_from(count).ok().and_then(|count| self.position.checked_add(count));
+        let Some(end) = end.filter(|end| *end <= LONGEST_HEADER) else {
+            return Err(self.damaged(format!("its header is longer than {LONGEST_HEADER} bytes: it is damaged")));
+        };
+        let taken = self.bytes.get(self.position..end).ok_or_else(|| {
+            self.ran_out = true;
+            self.damaged(format!("{what} is not among the first {} bytes", self.bytes.len()))
         })?;
-        self.position += taken.len();
+        self.position = end;
         Ok(taken)
     }
 
@@ -68,7 +102,7 @@ impl<'a> Cursor<'a> {
     /// A count of things that take at least so many bytes each.
     fn count(&mut self, smallest: u64, what: &str) -> Result<u64, Error> {
         let count = self.u64(what)?;
-        let rest = (self.bytes.len() - self.position) as u64;
+        let rest = self.rest();
         if count > rest / smallest {
             return Err(self.damaged(format!(
                 "{what} is {count}, more than the remaining {rest} bytes could hold; the header is damaged"
@@ -187,10 +221,9 @@ impl<'a> Metadata<'a> {
     fn positive_float(&self, key: &str) -> Result<Option<f32>, Error> {
         match self.values.get(key) {
             None => Ok(None),
-            Some(Value::Float(float)) if *float as f32 > 0.0 && (*float as f32).is_finite() => {
-                Ok(Some(*float as f32))
-            }
-            Some(_) => Err(self.wrong(key, "a positive number")),
+            Some(Value::Float(float)) if positive_single(*float).is_some() => Ok(positive_single(*float)),
+            Some(Value::Float(float)) => Err(self.wrong(key, &format!("{POSITIVE_SINGLE}, found {float:e}"))),
+            Some(_) => Err(self.wrong(key, POSITIVE_SINGLE)),
         }
     }
 
@@ -207,7 +240,7 @@ impl<'a> Metadata<'a> {
         match self.values.get(key) {
             None => Ok(None),
             Some(Value::Array { kind, count, bytes }) => {
-                let (kind, mut cursor) = (*kind, Cursor { file: self.file, bytes, position: 0 });
+                let (kind, mut cursor) = (*kind, Cursor::new(self.file, bytes));
                 Ok(Some((0..*count).map(move |_| value(&mut cursor, kind, key))))
             }
             Some(_) => Err(self.wrong(key, "an array")),
@@ -248,7 +281,27 @@ struct Announced<'a> {
 }
 
 fn parse<'a>(file: &'a str, bytes: &'a [u8]) -> Result<(Metadata<'a>, Tensors<'a>), Error> {
-    let mut cursor = Cursor { file, bytes, position: 0 };
+    let Header { metadata, announced, data } = header(&mut Cursor::new(file, bytes))?;
+    let data = usize::try_from(data).ok().and_then(|data| bytes.get(data..)).unwrap_or_default();
+    let mut tensors = Tensors::new(file);
+    for Announced { name, storage, shape, offset, bytes } in announced {
+        let taken = data.get(offset as usize..).and_then(|rest| rest.get(..bytes as usize));
+        tensors.insert(name, Stored { storage, shape, bytes: taken.unwrap_or_default() })?;
+    }
+    Ok((metadata, tensors))
+}
+
+/// What stands before the data.
+struct Header<'a> {
+    metadata: Metadata<'a>,
+    /// By their offsets; they fit the file and do not overlap.
+    announced: Vec<Announced<'a>>,
+    /// Where the data begin.
+    data: u64,
+}
+
+fn header<'a>(cursor: &mut Cursor<'a>) -> Result<Header<'a>, Error> {
+    let file = cursor.file;
     if cursor.take(4, "the magic")? != MAGIC {
         return Err(cursor.damaged("the file does not begin with `GGUF`".to_string()));
     }
@@ -272,7 +325,7 @@ fn parse<'a>(file: &'a str, bytes: &'a [u8]) -> Result<(Metadata<'a>, Tensors<'a
         let kind = cursor.u32("a metadata type")?;
         let named = format!("metadata `{}`", shown(key));
         let value =
-            if kind == ARRAY { array(&mut cursor, &named)? } else { value(&mut cursor, kind, &named)? };
+            if kind == ARRAY { array(cursor, &named)? } else { value(cursor, kind, &named)? };
         if values.insert(key, value).is_some() {
             return Err(cursor.damaged(format!("{named} occurs twice")));
         }
@@ -280,19 +333,21 @@ fn parse<'a>(file: &'a str, bytes: &'a [u8]) -> Result<(Metadata<'a>, Tensors<'a
     let metadata = Metadata { file, values };
     let mut announced = Vec::new();
     for _ in 0..tensor_count {
-        announced.push(announcement(&mut cursor)?);
+        announced.push(announcement(cursor)?);
     }
     let alignment = metadata.size("general.alignment")?.unwrap_or(32);
     if !alignment.is_power_of_two() {
         return Err(metadata.wrong("general.alignment", "a power of two"));
     }
-    let data = cursor.position.checked_next_multiple_of(alignment).and_then(|start| bytes.get(start..));
-    let data = match data {
+    announced.sort_by_key(|tensor| tensor.offset);
+    let data = (cursor.position as u64).checked_next_multiple_of(alignment as u64);
+    let data = match data.filter(|data| *data <= cursor.length) {
         Some(data) => data,
-        None if announced.is_empty() => &[],
+        None if announced.is_empty() => cursor.length,
         None => return Err(cursor.damaged("the file ends before the data of its tensors".to_string())),
     };
-    Ok((metadata, place(file, data, announced, alignment as u64)?))
+    check_places(cursor, &announced, alignment as u64, data)?;
+    Ok(Header { metadata, announced, data })
 }
 
 fn announcement<'a>(cursor: &mut Cursor<'a>) -> Result<Announced<'a>, Error> {
@@ -330,39 +385,46 @@ fn announcement<'a>(cursor: &mut Cursor<'a>) -> Result<Announced<'a>, Error> {
     Ok(Announced { name, storage, shape, offset, bytes })
 }
 
-/// Cuts the data into tensors that do not overlap.
-fn place<'a>(
-    file: &'a str,
-    data: &'a [u8],
-    mut announced: Vec<Announced<'a>>,
+/// Refuses tensors that overlap or do not fit the file, and a file that goes on long after them.
+fn check_places(
+    cursor: &Cursor<'_>,
+    announced: &[Announced<'_>],
     alignment: u64,
-) -> Result<Tensors<'a>, Error> {
-    let mut tensors = Tensors::new(file);
-    announced.sort_by_key(|tensor| tensor.offset);
+    data: u64,
+) -> Result<(), Error> {
+    let length = cursor.length - data;
     let mut free = 0;
-    for Announced { name, storage, shape, offset, bytes } in announced {
-        let damaged =
-            |problem: String| Error::Damaged { what: format!("{file}: tensor `{}`", shown(name)), problem };
+    for Announced { name, offset, bytes, .. } in announced {
+        let what = format!("{}: tensor `{}`", cursor.file, shown(name));
+        let damaged = |problem: String| Error::Damaged { what, problem };
         if offset % alignment != 0 {
             return Err(damaged(format!(
                 "its offset {offset} is not a multiple of the alignment {alignment}"
             )));
         }
-        if offset < free {
+        if *offset < free {
             return Err(damaged(format!("it begins at {offset}, inside another tensor that ends at {free}")));
         }
-        let end = offset.checked_add(bytes).filter(|end| *end <= data.len() as u64).ok_or_else(|| {
-            damaged(format!(
-                "its {bytes} bytes from {offset} do not fit the {} bytes of data; the file may be truncated",
-                data.len()
-            ))
-        })?;
+        let Some(end) = offset.checked_add(*bytes).filter(|end| *end <= length) else {
+            return Err(damaged(format!(
+                "its {bytes} bytes from {offset} do not fit the {length} bytes of data; the file may be truncated"
+            )));
+        };
         free = end;
-        let bytes = data.get(offset as usize..end as usize).unwrap_or_default();
-        tensors.insert(name, Stored { storage, shape, bytes })?;
     }
-    Ok(tensors)
+    // Writers pad the last tensor.
+    if length - free > alignment.max(LARGEST_PADDING) {
+        return Err(cursor.damaged(format!(
+            "its last tensor ends at byte {}, the file goes on to byte {}; it is damaged",
+            data + free,
+            cursor.length
+        )));
+    }
+    Ok(())
 }
+
+/// As much may follow the last tensor whatever the alignment.
+const LARGEST_PADDING: u64 = 1 << 16;
 
 fn storage(kind: u32) -> Option<Storage> {
     match kind {

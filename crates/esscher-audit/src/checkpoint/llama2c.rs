@@ -8,6 +8,9 @@ use crate::weights::{Matrix, Storage};
 
 const HEADER: usize = 28;
 
+/// No token of a tokenizer takes more bytes.
+const LONGEST_TOKEN: u64 = 4096;
+
 /// The sizes that the header states, once they make sense.
 struct Header {
     width: usize,
@@ -77,6 +80,26 @@ impl Header {
     }
 }
 
+impl Header {
+    /// The bytes of the checkpoint in a file of so many, which may hold a tokenizer behind it.
+    fn weights_in(&self, found: u64) -> Result<usize, String> {
+        let Some(length) = self.length().filter(|length| *length as u64 <= found) else {
+            let expected = self.length().map_or("more".to_string(), |length| length.to_string());
+            return Err(format!(
+                "the llama2.c header announces {expected} bytes, the file has {found}; it may be truncated or of another format"
+            ));
+        };
+        let (rest, most) = (found - length as u64, self.vocabulary as u64 * LONGEST_TOKEN);
+        if rest > most {
+            return Err(format!(
+                "the llama2.c header announces {length} bytes, the file has {rest} more, too many for a tokenizer of {} tokens",
+                self.vocabulary
+            ));
+        }
+        Ok(length)
+    }
+}
+
 /// Whether the bytes begin like a llama2.c file: sizes that make sense and of which none exceeds a million (the
 /// context neither, so that it is below what other formats may say).
 pub(super) fn plausible(bytes: &[u8]) -> bool {
@@ -86,22 +109,23 @@ pub(super) fn plausible(bytes: &[u8]) -> bool {
     })
 }
 
+/// Whether the header, which is in the first bytes, fits a file of `length` bytes: always, or it is refused.
+pub(super) fn announces(file: &str, first: &[u8], length: u64) -> Result<bool, Error> {
+    let damaged = |problem: String| Error::Damaged { what: file.to_string(), problem };
+    Header::read(first).and_then(|header| header.weights_in(length)).map_err(damaged)?;
+    Ok(true)
+}
+
 /// Reads the weights, and the tokenizer if one follows.
 pub(super) fn read(file: &str, bytes: &[u8]) -> Result<(LlamaWeights, Option<Vocabulary>), Error> {
     let damaged = |problem: String| Error::Damaged { what: file.to_string(), problem };
     let header = Header::read(bytes).map_err(damaged)?;
-    let found = bytes.len();
-    let Some(length) = header.length().filter(|length| *length <= found) else {
-        let expected = header.length().map_or("more".to_string(), |length| length.to_string());
-        return Err(damaged(format!(
-            "the llama2.c header announces {expected} bytes, the file has {found}; it may be truncated or of another format"
-        )));
-    };
-    let (weights, rest) = bytes.split_at(length);
+    let length = header.weights_in(bytes.len() as u64).map_err(damaged)?;
+    let (weights, rest) = bytes.split_at(length.min(bytes.len()));
     let weights = read_weights(&header, weights.get(HEADER..).unwrap_or_default())?;
     let vocabulary = match rest {
         [] => None,
-        rest => Some(Vocabulary::from_llama2c(file, rest, header.vocabulary)?),
+        rest => Some(Vocabulary::from_llama2c(&format!("the tokenizer in {file}"), rest, header.vocabulary)?),
     };
     Ok((weights, vocabulary))
 }

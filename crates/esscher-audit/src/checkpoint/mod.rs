@@ -6,12 +6,14 @@ use crate::Error;
 use crate::vocabulary::Vocabulary;
 use crate::weights::Matrix;
 
+mod beginning;
 pub mod dump;
 mod gguf;
 mod llama2c;
 mod safetensors;
 mod tensors;
 
+pub use beginning::{Beginning, FIRST_BYTES};
 pub use dump::Dump;
 pub(crate) use tensors::shown;
 
@@ -75,17 +77,24 @@ impl Format {
     /// # Errors
     /// Bytes that are none of the known formats.
     pub fn recognise(name: &str, bytes: &[u8]) -> Result<Self, Error> {
-        if bytes.starts_with(gguf::MAGIC) {
+        Self::of_beginning(name, bytes, bytes.len() as u64)
+    }
+
+    /// Recognises a file of `length` bytes by its first ones.
+    fn of_beginning(name: &str, first: &[u8], length: u64) -> Result<Self, Error> {
+        if first.starts_with(gguf::MAGIC) {
             Ok(Format::Gguf)
-        } else if safetensors::plausible(bytes) {
+        } else if safetensors::plausible(first) {
             Ok(Format::Safetensors)
-        } else if dump::is_archive(bytes) {
+        } else if dump::is_archive(first) {
             Ok(Format::Npz)
-        } else if llama2c::plausible(bytes) {
+        } else if llama2c::plausible(first) {
             Ok(Format::Llama2c)
+        } else if length == 0 {
+            Err(Error::Damaged { what: name.to_string(), problem: "the file is empty".to_string() })
         } else {
             Err(Error::Unsupported {
-                what: format!("{name}: a file of {} bytes of unknown format", bytes.len()),
+                what: format!("{name}: a file of {length} bytes of unknown format"),
                 problem:
                     "GGUF, safetensors, llama2.c and dumps in .npz are supported; check that the file is whole and not compressed"
                         .to_string(),
@@ -116,13 +125,22 @@ impl Checkpoint {
                 (Weights::Llama(weights), vocabulary)
             }
         };
+        let rows = weights.vocabulary();
         let vocabulary = match tokenizer {
             None => inside,
-            Some(bytes) => Some(Vocabulary::from_file(name, bytes, weights.vocabulary())?),
+            // Only llama2.c has a format of its own beside it.
+            Some(bytes) if format == Format::Llama2c && !begins_like_json(bytes) => {
+                Some(Vocabulary::from_llama2c(&format!("tokenizer.bin of {name}"), bytes, rows)?)
+            }
+            Some(bytes) => Some(Vocabulary::from_json(&format!("tokenizer.json of {name}"), bytes, rows)?),
         };
         let sha256 = Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
         Ok(Checkpoint { name: name.to_string(), format, sha256, weights, vocabulary })
     }
+}
+
+fn begins_like_json(bytes: &[u8]) -> bool {
+    bytes.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{')
 }
 
 /// What a file holds.

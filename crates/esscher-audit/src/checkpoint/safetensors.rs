@@ -1,9 +1,10 @@
 //! Safetensors as the transformers library writes them, with the `config.json` beside: Llama and BERT.
 
+use safetensors::tensor::Metadata;
 use safetensors::{Dtype, SafeTensors};
 use serde_json::Value;
 
-use super::tensors::{Stored, Tensors, shown};
+use super::tensors::{POSITIVE_SINGLE, Stored, Tensors, positive_single, shown};
 use super::{
     Affine, BertLayer, BertWeights, LONGEST_CONTEXT, LayerNorm, LlamaLayer, LlamaWeights, Pairs, Rotation,
     Weights,
@@ -15,6 +16,30 @@ use crate::weights::Storage;
 pub(super) fn plausible(bytes: &[u8]) -> bool {
     // The format's own limit on headers: 100 MB.
     matches!(bytes, [a, b, c, d, 0, 0, 0, 0, b'{', ..] if u32::from_le_bytes([*a, *b, *c, *d]) <= 100_000_000)
+}
+
+/// Whether the first bytes hold the whole header; one that does not fit a file of `length` bytes is refused.
+pub(super) fn announces(file: &str, first: &[u8], length: u64) -> Result<bool, Error> {
+    let damaged = |problem: String| Error::Damaged { what: file.to_string(), problem };
+    let size = match first {
+        [a, b, c, d, ..] => u64::from(u32::from_le_bytes([*a, *b, *c, *d])),
+        _ => return Ok(false),
+    };
+    let begin = 8 + size;
+    if begin > length {
+        let sentence = format!("not sound safetensors: the header announces {size} bytes, the file has {length}");
+        return Err(damaged(format!("{sentence}; the file may be truncated")));
+    }
+    let Some(header) = first.get(8..begin as usize) else { return Ok(false) };
+    let header: Metadata = serde_json::from_slice(header)
+        .map_err(|error| damaged(format!("not sound safetensors: {error}; the file may be truncated")))?;
+    let announced = header.data_len() as u128 + u128::from(begin);
+    if announced != u128::from(length) {
+        return Err(damaged(format!(
+            "not sound safetensors: its tensors end at byte {announced}, the file has {length} bytes; it may be truncated"
+        )));
+    }
+    Ok(true)
 }
 
 /// The header of a file, and where its tensors are.
@@ -127,9 +152,18 @@ impl Configuration {
 
     fn float(&self, key: &str) -> Result<Option<f32>, Error> {
         let Some(value) = self.get(key) else { return Ok(None) };
-        let float =
-            value.as_f64().map(|float| float as f32).filter(|float| *float > 0.0 && float.is_finite());
-        float.map(Some).ok_or_else(|| self.wrong(key, "a positive number"))
+        let float = value.as_f64().and_then(positive_single);
+        float.map(Some).ok_or_else(|| self.wrong(key, POSITIVE_SINGLE))
+    }
+
+    /// Refuses a size of the vocabulary that the embedding does not have.
+    fn check_vocabulary(&self, rows: usize) -> Result<(), Error> {
+        match self.get("vocab_size") {
+            Some(size) if size.as_u64() != Some(rows as u64) => {
+                Err(self.wrong("vocab_size", &format!("{rows}, the rows of the embedding")))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Refuses a setting that would change the model.
@@ -170,6 +204,7 @@ fn llama(file: &str, config: &Configuration, parsed: &SafeTensors<'_>) -> Result
     let prefix = if tensors.contains("model.embed_tokens.weight") { "model." } else { "" };
     let embedding = format!("{prefix}embed_tokens.weight");
     let vocabulary = tensors.shape(&embedding)?.first().copied().unwrap_or(0);
+    config.check_vocabulary(vocabulary)?;
     let embedding = tensors.matrix(&embedding, vocabulary, width)?;
     let (query_width, key_value_width) = (heads * head_dimension, key_value_heads * head_dimension);
     let mut read = Vec::new();
@@ -254,6 +289,7 @@ fn bert(file: &str, config: &Configuration, parsed: &SafeTensors<'_>) -> Result<
     let prefix = if tensors.contains("bert.embeddings.word_embeddings.weight") { "bert." } else { "" };
     let words = format!("{prefix}embeddings.word_embeddings.weight");
     let vocabulary = tensors.shape(&words)?.first().copied().unwrap_or(0);
+    config.check_vocabulary(vocabulary)?;
     let words = tensors.matrix(&words, vocabulary, width)?;
     let places =
         tensors.matrix(&format!("{prefix}embeddings.position_embeddings.weight"), positions, width)?;

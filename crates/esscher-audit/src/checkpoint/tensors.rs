@@ -97,6 +97,14 @@ pub(crate) fn shown(name: &str) -> String {
     if name.chars().nth(60).is_some() { format!("{short}…") } else { short }
 }
 
+/// A number that is positive and finite in single precision, in which models compute.
+pub(super) fn positive_single(number: f64) -> Option<f32> {
+    Some(number as f32).filter(|single| *single > 0.0 && single.is_finite())
+}
+
+/// What [`positive_single`] takes.
+pub(super) const POSITIVE_SINGLE: &str = "a number from 1e-45 to 3.4e38, the positive ones of single precision";
+
 /// Bytes of a tensor -> single precision, all finite. The bytes are a whole number of blocks.
 pub(super) fn vector(name: &str, storage: Storage, bytes: &[u8]) -> Result<Vec<f32>, Error> {
     let (numbers, size) = storage.block();

@@ -90,7 +90,7 @@ fn words(file: &str, split: &str) -> Result<PreTokenizerWrapper, Error> {
         }
         _ => {
             return Err(unsupported(
-                "only `gpt-2`, `smollm` and `default` are supported; put the model's tokenizer.json beside it",
+                "only `gpt-2`, `smollm` and `default` are supported; record queries, keys and values as a dump",
             ));
         }
     })

@@ -93,7 +93,7 @@ impl Vocabulary {
                 return Err(Error::Unsupported {
                     what: format!("{file}: tokeniser `{}`", shown(model)),
                     problem:
-                        "only `gpt2` and `llama` are supported; put the model's tokenizer.json beside it"
+                        "only `gpt2` and `llama` are supported; record queries, keys and values as a dump"
                             .to_string(),
                 });
             }

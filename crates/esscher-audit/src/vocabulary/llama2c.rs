@@ -9,12 +9,12 @@ const CONTROLS: usize = 3;
 const BEGIN: u32 = 1;
 
 impl Vocabulary {
-    /// The vocabulary in the bytes of a tokenizer.bin, for an embedding of `rows` rows.
+    /// The vocabulary in the bytes of a tokenizer.bin, for an embedding of `rows` rows; `file` is for messages.
     ///
     /// # Errors
     /// Bytes that are no such file, another number of tokens than rows.
     pub fn from_llama2c(file: &str, bytes: &[u8], rows: usize) -> Result<Self, Error> {
-        let damaged = |problem: String| Error::Damaged { what: format!("the tokenizer in {file}"), problem };
+        let damaged = |problem: String| Error::Damaged { what: file.to_string(), problem };
         let truncated = |position: usize| damaged(format!("it ends inside the token at byte {position}"));
         let mut tokens = Vec::new();
         let mut position = 4;
@@ -29,7 +29,7 @@ impl Vocabulary {
         }
         // The format has no count: as many tokens as rows are read, and fewer are a truncated file, not a padded embedding.
         if tokens.len() != rows {
-            return Err(misfit(&format!("the tokenizer in {file}"), tokens.len(), rows));
+            return Err(misfit(file, tokens.len(), rows));
         }
         // Tokens of single bytes stand for characters without a token of their own. Older files hold them as text: byte 0xE9
         // as the two bytes of `é`, which must not shadow the token of that character.

@@ -7,10 +7,12 @@ use crate::Error;
 mod byte_level;
 pub(crate) mod gguf;
 mod llama2c;
+mod pieces;
 mod scored;
 mod soundness;
 mod template;
 
+use pieces::{Cutting, Placed};
 use scored::ScoredPieces;
 pub use template::Template;
 
@@ -35,15 +37,6 @@ enum Kind {
 }
 
 impl Vocabulary {
-    /// The vocabulary of a `tokenizer.json` or of a llama2.c `tokenizer.bin`, whichever the bytes are.
-    ///
-    /// # Errors
-    /// As [`from_json`](Self::from_json) and [`from_llama2c`](Self::from_llama2c).
-    pub fn from_file(file: &str, bytes: &[u8], rows: usize) -> Result<Self, Error> {
-        let json = bytes.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
-        if json { Self::from_json(file, bytes, rows) } else { Self::from_llama2c(file, bytes, rows) }
-    }
-
     /// The vocabulary of a `tokenizer.json`; `rows` is the number of rows of the embedding that it must fit.
     ///
     /// Truncation and padding are turned off; the file's own template puts special tokens around a text, such as \[CLS\] and
@@ -94,15 +87,32 @@ impl Vocabulary {
     /// # Errors
     /// Characters that the vocabulary has no token for.
     pub fn encode_bare(&self, text: &str) -> Result<Vec<u32>, Error> {
-        match &self.kind {
+        self.first_tokens(text, usize::MAX)
+    }
+
+    /// The first `most` tokens of a text alone, or all if there are fewer: of a long text no more is cut than they need.
+    ///
+    /// # Errors
+    /// Characters among them that the vocabulary has no token for.
+    pub fn first_tokens(&self, text: &str, most: usize) -> Result<Vec<u32>, Error> {
+        self.first_tokens_in(text, most, pieces::USUAL)
+    }
+
+    fn first_tokens_in(&self, text: &str, most: usize, cutting: Cutting) -> Result<Vec<u32>, Error> {
+        let tokens = pieces::first_tokens(text, most, cutting, |piece| match &self.kind {
             Kind::Library(tokenizer) => {
-                let encoding = tokenizer.encode_fast(text, false).map_err(|error| Error::NotEncodable {
+                let encoding = tokenizer.encode(piece, false).map_err(|error| Error::NotEncodable {
                     what: "the text".to_string(),
                     problem: error.to_string(),
                 })?;
-                self.within(encoding.get_ids().to_vec())
+                let placed = encoding.get_ids().iter().zip(encoding.get_offsets());
+                Ok(placed.map(|(token, (start, end))| Placed { token: *token, start: *start, end: *end }).collect())
             }
-            Kind::Scored(pieces) => pieces.encode(text),
+            Kind::Scored(pieces) => pieces.encode(piece),
+        })?;
+        match self.kind {
+            Kind::Library(_) => self.within(tokens),
+            Kind::Scored(_) => Ok(tokens),
         }
     }
 
@@ -189,4 +199,136 @@ fn misfit(file: &str, tokens: usize, rows: usize) -> Error {
 /// A token's number if it is one of `length`.
 fn token_below(length: usize, number: usize) -> Option<u32> {
     u32::try_from(number).ok().filter(|_| number < length)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::texts::TEXTS;
+    use serde_json::json;
+
+    /// Stretches of the shipped texts that occur often, as merges of byte pairs or as pieces.
+    fn words() -> Vec<String> {
+        let mut counts = std::collections::BTreeMap::new();
+        for text in TEXTS {
+            let letters: Vec<char> = text.content.chars().take(40_000).collect();
+            for length in 2..=6 {
+                for window in letters.windows(length) {
+                    *counts.entry(window.iter().collect::<String>()).or_insert(0) += 1;
+                }
+            }
+        }
+        let mut often: Vec<(String, i32)> = counts.into_iter().filter(|(_, count)| *count >= 40).collect();
+        often.sort_by_key(|(word, count)| (-count, word.clone()));
+        often.into_iter().map(|(word, _)| word).collect()
+    }
+
+    /// Sentencepiece with pieces that may hold blanks and line ends anywhere, so that merges run across words.
+    fn scored() -> Vocabulary {
+        let mut bytes = 6_i32.to_le_bytes().to_vec();
+        let controls = ["<unk>", "<s>", "</s>"].map(String::from).into_iter();
+        let singles = (0..=u8::MAX).map(|byte| format!("<0x{byte:02X}>"));
+        let letters = (' '..='~').map(String::from).chain(["\n".to_string()]);
+        let texts: Vec<String> = controls.chain(singles).chain(letters).chain(words()).collect();
+        for (number, text) in texts.iter().enumerate() {
+            bytes.extend((-(number as f32)).to_le_bytes());
+            bytes.extend((text.len() as i32).to_le_bytes());
+            bytes.extend(text.as_bytes());
+        }
+        Vocabulary::from_llama2c("tokenizer.bin", &bytes, texts.len()).unwrap()
+    }
+
+    /// A tokenizer.json of byte pairs with this pre-tokenizer and normaliser, whose merges are those of the words.
+    fn byte_pairs(pre_tokenizer: &serde_json::Value, normalizer: &serde_json::Value) -> Vocabulary {
+        let written = |text: &str| text.replace(' ', "\u{120}").replace('\n', "\u{10a}");
+        let mut tokens: Vec<String> = (' '..='~').map(|one| written(&one.to_string())).collect();
+        tokens.extend(["\u{10a}", "\u{c3}", "\u{a9}", "\u{2581}"].map(String::from));
+        let mut merges = Vec::new();
+        for word in words() {
+            let word = written(&word);
+            let mut letters = word.chars();
+            let last = letters.next_back().unwrap().to_string();
+            let first = letters.as_str().to_string();
+            if tokens.contains(&first) && tokens.contains(&last) && !tokens.contains(&word) {
+                merges.push(json!([first, last]));
+                tokens.push(word);
+            }
+        }
+        let numbers: serde_json::Map<String, serde_json::Value> =
+            tokens.iter().enumerate().map(|(number, token)| (token.clone(), json!(number))).collect();
+        let file = json!({
+            "version": "1.0", "truncation": null, "padding": null, "added_tokens": [], "normalizer": normalizer,
+            "pre_tokenizer": pre_tokenizer, "post_processor": null, "decoder": null,
+            "model": { "type": "BPE", "vocab": numbers, "merges": merges },
+        });
+        Vocabulary::from_json("tokenizer.json", file.to_string().as_bytes(), tokens.len()).unwrap()
+    }
+
+    fn word_pieces() -> Vocabulary {
+        let mut tokens: Vec<String> = ["[UNK]", "[CLS]", "[SEP]"].map(String::from).to_vec();
+        for word in ('!'..='~').map(String::from).chain(words()) {
+            let word = word.trim().to_lowercase();
+            for token in [word.clone(), format!("##{word}")] {
+                if !word.is_empty() && !tokens.contains(&token) {
+                    tokens.push(token);
+                }
+            }
+        }
+        let numbers: serde_json::Map<String, serde_json::Value> =
+            tokens.iter().enumerate().map(|(number, token)| (token.clone(), json!(number))).collect();
+        let file = json!({
+            "version": "1.0", "truncation": null, "padding": null, "added_tokens": [],
+            "normalizer": { "type": "BertNormalizer", "clean_text": true, "handle_chinese_chars": true,
+                "strip_accents": null, "lowercase": true },
+            "pre_tokenizer": { "type": "BertPreTokenizer" }, "post_processor": null, "decoder": null,
+            "model": { "type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##",
+                "max_input_chars_per_word": 100, "vocab": numbers },
+        });
+        Vocabulary::from_json("tokenizer.json", file.to_string().as_bytes(), tokens.len()).unwrap()
+    }
+
+    #[test]
+    fn a_text_in_pieces_has_the_tokens_of_the_whole() {
+        let byte_level = json!({ "type": "ByteLevel", "add_prefix_space": true, "trim_offsets": true, "use_regex": true });
+        let bare = json!({ "type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": false });
+        let sentences = json!({ "type": "Sequence", "normalizers": [
+            { "type": "Prepend", "prepend": "\u{2581}" },
+            { "type": "Replace", "pattern": { "String": " " }, "content": "\u{2581}" },
+        ] });
+        let vocabularies = [
+            ("scored pieces", scored()),
+            ("words of GPT-2", byte_pairs(&byte_level, &json!(null))),
+            // Merges run over the whole text.
+            ("byte pairs without words", byte_pairs(&bare, &json!(null))),
+            ("a blank before the text", byte_pairs(&json!(null), &sentences)),
+            ("word pieces", word_pieces()),
+        ];
+        for (name, vocabulary) in vocabularies {
+            for text in TEXTS {
+                let whole = Cutting { piece: usize::MAX / 2, shared: 0 };
+                let whole = vocabulary.first_tokens_in(text.content, usize::MAX, whole).unwrap();
+                assert!(whole.len() > text.content.len() / 8, "{name}: {} tokens", whole.len());
+                assert_eq!(vocabulary.encode_bare(text.content).unwrap(), whole, "{name}, {}", text.name);
+                for cutting in [Cutting { piece: 2000, shared: 700 }, Cutting { piece: 30_011, shared: 4096 }] {
+                    let pieces = vocabulary.first_tokens_in(text.content, usize::MAX, cutting).unwrap();
+                    assert!(pieces == whole, "{name}, {}, {cutting:?}", text.name);
+                    for most in [0, 1, 500, 5001] {
+                        let first = vocabulary.first_tokens_in(text.content, most, cutting).unwrap();
+                        assert_eq!(first, whole[..most], "{name}, {}, {cutting:?}", text.name);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_text_without_a_place_to_cut_ends_all_the_same() {
+        for text in ["ab".repeat(5000), "\u{e9}".repeat(5000), " ".repeat(5000)] {
+            for vocabulary in [scored(), word_pieces()] {
+                let cutting = Cutting { piece: 1000, shared: 300 };
+                let tokens = vocabulary.first_tokens_in(&text, usize::MAX, cutting).unwrap();
+                assert!(tokens.len() <= text.len());
+            }
+        }
+    }
 }

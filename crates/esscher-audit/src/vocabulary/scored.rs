@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, HashMap};
 
+use super::pieces::Placed;
 use crate::Error;
 
 /// What a token of the vocabulary stands for.
@@ -49,25 +50,28 @@ impl ScoredPieces {
         Ok(ScoredPieces { pieces, numbers, bytes: singles, puts_space })
     }
 
-    pub(super) fn encode(&self, text: &str) -> Result<Vec<u32>, Error> {
+    /// The tokens of a text, with the bytes of it that they stand for.
+    pub(super) fn encode(&self, text: &str) -> Result<Vec<Placed>, Error> {
         if text.is_empty() {
             return Ok(Vec::new());
         }
         let spaced;
-        let text = if self.puts_space {
+        let (text, put) = if self.puts_space {
             spaced = format!(" {text}");
-            &spaced
+            (spaced.as_str(), 1)
         } else {
-            text
+            (text, 0)
         };
         let mut tokens = Vec::new();
         for range in self.merge(text) {
+            let (start, end) = (range.start.saturating_sub(put), range.end.saturating_sub(put));
+            let mut push = |token: u32| tokens.push(Placed { token, start, end });
             let piece = &text.as_bytes()[range];
             match self.numbers.get(piece) {
-                Some((number, _)) => tokens.push(*number),
+                Some((number, _)) => push(*number),
                 None => {
                     for byte in piece {
-                        tokens.push(*self.bytes.get(byte).ok_or_else(|| {
+                        push(*self.bytes.get(byte).ok_or_else(|| {
                             let problem = format!("it has no token for it nor for its byte {byte:#04x}");
                             Error::NotEncodable {
                                 what: format!("`{}`", String::from_utf8_lossy(piece)),
@@ -235,7 +239,8 @@ mod tests {
         #[test]
         fn any_text_comes_back_from_its_tokens(text in "\\PC{0,40}") {
             let pieces = pieces();
-            prop_assert_eq!(pieces.decode(&pieces.encode(&text).unwrap()), text);
+            let tokens: Vec<u32> = pieces.encode(&text).unwrap().iter().map(|placed| placed.token).collect();
+            prop_assert_eq!(pieces.decode(&tokens), text);
         }
     }
 }

@@ -6,7 +6,7 @@
 //! own follow, each after its length in two bytes; the rest is the file.
 
 use esscher_audit::calibration::Observations;
-use esscher_audit::checkpoint::{Checkpoint, Content, Source};
+use esscher_audit::checkpoint::{Beginning, Checkpoint, Content, Source};
 use esscher_audit::model::{ExactAttention, Model};
 use esscher_core::Unwatched;
 
@@ -33,7 +33,16 @@ pub(crate) fn feed(bytes: &[u8]) -> bool {
         _ => part(&mut weights),
     };
     let tokenizer = if choice & 4 == 0 { None } else { part(&mut weights) };
-    match Content::read(&Source { name: "fuzzed", weights, config, tokenizer }) {
+    let length = weights.len() as u64;
+    let whole = Beginning::read("fuzzed", weights, length);
+    assert!(!matches!(whole, Ok(Beginning::Needs(_))), "the whole file is not enough");
+    // More than the file is never asked for.
+    if let Ok(Beginning::Needs(more)) = Beginning::read("fuzzed", &weights[..weights.len().min(64)], length) {
+        assert!(more <= length && more > 64, "{more} bytes of {length} are asked for");
+    }
+    let content = Content::read(&Source { name: "fuzzed", weights, config, tokenizer });
+    assert!(content.is_err() || whole.is_ok(), "a file that can be read is refused: {whole:?}");
+    match content {
         Ok(Content::Checkpoint(checkpoint)) => run(*checkpoint),
         Ok(Content::Dump(dump)) => {
             let observed = Observations::of_dump(&dump).expect("a dump that is read is sound");

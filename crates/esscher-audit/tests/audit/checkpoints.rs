@@ -1,7 +1,9 @@
 //! Checkpoints of every format: what is read, and what is refused.
 
 use esscher_audit::Error;
-use esscher_audit::checkpoint::{Checkpoint, Content, Dump, Format, LlamaWeights, Pairs, Source, Weights};
+use esscher_audit::checkpoint::{
+    Beginning, Checkpoint, Content, Dump, Format, LlamaWeights, Pairs, Source, Weights,
+};
 use esscher_audit::head::Order;
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -246,7 +248,7 @@ fn files_that_are_cut_short_or_of_no_known_format_say_so() {
     let bytes = tiny::llama2c(5);
     refused(&bytes[..1000], &format!("announces {} bytes, the file has 1000", bytes.len()));
     refused(&[bytes, vec![0; 3]].concat(), "the tokenizer in tiny: the vocabulary has 0 tokens");
-    refused(b"", "a file of 0 bytes of unknown format");
+    refused(b"", "tiny: the file is empty");
     refused(b"It was the best of times, it was the worst of times", "of unknown format");
 }
 
@@ -297,6 +299,9 @@ fn a_configuration_that_does_not_fit_is_refused() {
         ("null", "{\"rope_type\": \"yarn\"}", "one base"),
         ("\"silu\"", "\"relu\"", "`hidden_act` = "),
         ("{", "[", "not JSON"),
+        ("{", "{\"vocab_size\": 0,", "`vocab_size` is 0, expected 5, the rows of the embedding"),
+        ("{", "{\"vocab_size\": 4611686018427387904,", "`vocab_size` is 4611686018427387904, expected 5"),
+        ("5000.0", "1e300", "`rope_theta` is 1e+300, expected a number from 1e-45 to 3.4e38"),
     ] {
         let message = refused(Some(&config.replacen(from, to, 1))).to_string();
         assert!(message.contains(expected), "`{message}` does not say `{expected}`");
@@ -365,6 +370,21 @@ fn dumps_that_make_no_sense_are_refused() {
     refused(&tiny_npz(&[whole(), ("x", "<f4", "(2,)".into(), vec![0; 4])]), "do not take 4 bytes");
     let nested = format!("{}1{}", "(".repeat(400), ")".repeat(400));
     refused(&tiny_npz(&[whole(), ("x", "<f4", nested, vec![0; 4])]), "not that of a plain array");
+    let double = |number: f64| number.to_le_bytes().to_vec();
+    for (scale, found) in [(0.0, "0"), (-1.0, "-1")] {
+        let scale = ("scale", "<f8", "()".to_string(), double(scale));
+        refused(&tiny_npz(&[whole(), scale]), &format!("`scale` must be one positive number, found {found}"));
+    }
+    refused(
+        &tiny_npz(&[whole(), ("scale", "<f8", "()".to_string(), double(1e300))]),
+        "array `scale`: 1e300 is too large for single precision",
+    );
+    for (layer, there, missing) in [(0, "residual", "output"), (1, "output", "residual")] {
+        let gone = format!("layer.{layer}.{missing}");
+        let tensors: Vec<_> = tiny::dump_tensors().into_iter().filter(|(name, _)| *name != gone).collect();
+        let expected = format!("tensor `layer.{layer}.{there}` comes without `{gone}`");
+        refused(&tiny::safetensors(&tensors, Some("causal")), &expected);
+    }
     let huge = "(9999999999, 9999999999)".to_string();
     refused(&tiny_npz(&[whole(), ("x", "<f4", huge, vec![0; 4])]), "not that of a plain array");
 }
@@ -399,6 +419,54 @@ fn every_format() -> Vec<(Vec<u8>, Option<String>)> {
         (tiny::safetensors(&tiny::dump_tensors(), Some("causal")), None),
         (tiny_npz(&[whole()]), None),
     ]
+}
+
+#[test]
+fn the_beginning_of_a_file_tells_its_format_and_its_length() {
+    for (number, (bytes, _)) in every_format().into_iter().enumerate() {
+        let length = bytes.len() as u64;
+        let format = Format::recognise("tiny", &bytes).unwrap();
+        assert_eq!(Beginning::read("tiny", &bytes, length), Ok(Beginning::Of(format)), "file {number}");
+        // So much is asked for as is needed, and never more than there is.
+        let mut first = 32;
+        while let Beginning::Needs(more) = Beginning::read("tiny", &bytes[..first], length).unwrap() {
+            assert!(more > first as u64 && more <= length, "file {number}: {more} of {length} after {first}");
+            first = more as usize;
+        }
+        if format == Format::Npz {
+            continue;
+        }
+        // Of a file that is longer than it says no more is looked at.
+        for longer in [length + (1 << 30), 20 << 30] {
+            let told = Beginning::read("tiny", &bytes[..first], longer).unwrap_err().to_string();
+            assert!(told.contains("the file"), "file {number}: {told}");
+        }
+    }
+    let unknown = Beginning::read("z.gguf", &[0; 100], 20 << 30).unwrap_err().to_string();
+    assert!(unknown.starts_with("z.gguf: a file of 21474836480 bytes of unknown format"), "{unknown}");
+    // The header of a GGUF file ends somewhere, however long the file is.
+    let endless = [&b"GGUF\x03\0\0\0"[..], &[0; 8], &(1_u64 << 30).to_le_bytes()].concat();
+    assert!(matches!(Beginning::read("z", &endless, 20 << 30), Ok(Beginning::Needs(_))));
+    let key = [&(1_u64 << 33).to_le_bytes()[..], &[b'k'; 64]].concat();
+    let told = Beginning::read("z", &[endless, key].concat(), 20 << 30).unwrap_err().to_string();
+    assert!(told.contains("its header is longer than"), "{told}");
+}
+
+#[test]
+fn what_is_wrong_with_a_tokenizer_names_its_file() {
+    let (tensors, config) = tiny::llama_tensors();
+    let bytes = tiny::safetensors(&tensors, None);
+    let told = |tokenizer: &[u8], weights: &[u8], config: Option<&str>| {
+        let config = config.map(str::as_bytes);
+        let source = Source { config, tokenizer: Some(tokenizer), ..source(weights) };
+        Checkpoint::read(&source).unwrap_err().to_string()
+    };
+    for garbage in [&b"garbage"[..], b"{\"model\":", b"[]", b""] {
+        let told = told(garbage, &bytes, Some(&config));
+        assert!(told.starts_with("tokenizer.json of tiny: "), "{told}");
+    }
+    let told = told(b"garbage, garbage", &tiny::llama2c(5), None);
+    assert!(told.starts_with("tokenizer.bin of tiny: it ends inside the token at byte 4"), "{told}");
 }
 
 /// Sound inputs of `any_bytes`, by name: a byte that says what is beside the file, that, then the file.

@@ -2,7 +2,7 @@
 
 use crate::conduct::Error;
 use esscher_lab::specification::{Mistake, Rule, Section, Written, own};
-use esscher_models::{ModelChoice, ModelStore, TextChoice, find_text};
+use esscher_models::{ModelChoice, ModelStore, TextChoice};
 use serde_json::json;
 
 /// Reads `model` with `sha256`, `config_sha256` and `tokenizer_sha256`.
@@ -60,10 +60,9 @@ pub fn text(
     default: &str,
 ) -> Result<TextChoice, Mistake> {
     let name = section.text(key, Some(default))?;
-    let content = find_text(&name).map_err(|error| told(section, key, error))?;
-    let sha256 = esscher_lab::sha256(content.as_bytes());
-    sum(section, sum_key, &sha256, &format!("the text {name}"))?;
-    Ok(TextChoice { name, sha256, content })
+    let found = TextChoice::find(&name).map_err(|error| told(section, key, error))?;
+    sum(section, sum_key, &found.sha256, &format!("the text {name}"))?;
+    Ok(found)
 }
 
 /// Reads the SHA-256 of a file that has this one.

@@ -1,5 +1,6 @@
 //! The subject of an audit: a checkpoint that is loaded once and shared by all plans that ask for it.
 
+use super::excerpt::{ChosenText, Excerpt};
 use super::files::{self, told};
 use crate::Sources;
 use crate::conduct::Error;
@@ -9,7 +10,7 @@ use esscher_audit::vocabulary::Vocabulary;
 use esscher_lab::specification::{Mistake, Section};
 use esscher_models::{MODELS, ModelChoice};
 use esscher_report::literal;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// A checkpoint that can be run.
 pub(crate) struct Subject {
@@ -21,7 +22,22 @@ pub(crate) struct Subject {
     pub(crate) format: &'static str,
     pub(crate) model: Model,
     pub(crate) vocabulary: Vocabulary,
+    /// The texts that plans have asked for.
+    cut: Mutex<Vec<CutText>>,
 }
+
+/// The first tokens of a part of a text.
+struct CutText {
+    sha256: String,
+    excerpt: Excerpt,
+    /// As many were asked for.
+    most: usize,
+    tokens: Arc<[u32]>,
+}
+
+/// Segments are spread over so many tokens of a text, the first ones, or over as many as they need: a longer text is not read to its
+/// end for a few segments. Every text that comes with the audit is shorter, whatever the vocabulary.
+const SPREAD: usize = 1 << 18;
 
 impl Subject {
     /// Reads `model` with its sums, and loads it: lengths are checked against its context.
@@ -57,6 +73,7 @@ impl Subject {
                 format: checkpoint.format.name(),
                 model: Model::new(checkpoint.weights)?,
                 vocabulary,
+                cut: Mutex::default(),
             })
         })
     }
@@ -71,8 +88,20 @@ impl Subject {
         format!("`{}`, {}, {}", literal(&self.name), self.format, files::short(&self.sha256))
     }
 
-    /// The tokens of a text, nothing put around them.
-    pub(crate) fn tokens(&self, text: &str) -> Result<Vec<u32>, esscher_audit::Error> {
-        self.vocabulary.encode_bare(text)
+    /// The first tokens of a text, nothing put around them: so many as are needed, or as segments are spread over if that is more.
+    /// The plans of an audit ask for the same texts, which are cut once.
+    pub(crate) fn tokens(&self, text: &ChosenText, needed: usize) -> Result<Arc<[u32]>, esscher_audit::Error> {
+        let mut known = self.cut.lock().unwrap_or_else(PoisonError::into_inner);
+        let most = needed.max(SPREAD);
+        let same = |cut: &&CutText| {
+            (&cut.sha256, cut.excerpt, cut.most) == (&text.text.sha256, text.excerpt, most)
+        };
+        if let Some(cut) = known.iter().find(same) {
+            return Ok(cut.tokens.clone());
+        }
+        let tokens: Arc<[u32]> = self.vocabulary.first_tokens(text.content(), most)?.into();
+        let (sha256, excerpt) = (text.text.sha256.clone(), text.excerpt);
+        known.push(CutText { sha256, excerpt, most, tokens: tokens.clone() });
+        Ok(tokens)
     }
 }

@@ -149,11 +149,16 @@ impl Run {
         let lengths = ask.lengths.clone().unwrap_or_else(|| vec![256.min(context as u64)]);
         section.fill("lengths", &Written::list(lengths.iter().map(|length| Written::number(*length as f64))));
         let (calibrating, count) = (ask.calibration as usize, ask.texts as usize);
-        let tokens = section.accept("text", subject.tokens(text.content()))?;
+        for length in &lengths {
+            check_context(section, "lengths", *length as usize, context)?;
+        }
+        let template = subject.vocabulary.template();
+        let longest = lengths.iter().copied().max().unwrap_or(0) as usize;
+        let needed = template.room(longest).saturating_mul(calibrating + count);
+        let tokens = section.accept("text", subject.tokens(&text, needed))?;
         let mut at_lengths: Vec<AtLength> = Vec::new();
         for length in lengths.into_iter().map(|length| length as usize) {
-            check_context(section, "lengths", length, context)?;
-            let cut = segments(&tokens, subject.vocabulary.template(), length, calibrating + count);
+            let cut = segments(&tokens, template, length, calibrating + count);
             let mut cut = section.accept("text", cut)?;
             let texts = cut.split_off(calibrating);
             at_lengths.push(AtLength { length, texts, calibrated: Calibrated::by(cut) });

@@ -83,8 +83,9 @@ impl ModelPlan {
         let frame = frame(section, ask.window, &shape)?;
         check_context(section, "length", length, shape.context)?;
         check_replaced(section, "length", length, &frame)?;
-        let tokens = section.accept("test", subject.tokens(testing.content()))?;
         let template = subject.vocabulary.template();
+        let needed = |segments: u64| template.room(length).saturating_mul(segments as usize);
+        let tokens = section.accept("test", subject.tokens(&testing, needed(ask.texts)))?;
         // Nobody has asked for the needles of the default: where they do not fit there are none, and the report says why.
         let by_default = match shape.order {
             Order::Causal if length >= ROOM_FOR_NEEDLES => {
@@ -100,7 +101,7 @@ impl ModelPlan {
             return Err(section.mistake("needles", message));
         }
         let assignments = assignments(section, Some(&shape))?;
-        let calibrating_tokens = section.accept("text", subject.tokens(calibrating.content()))?;
+        let calibrating_tokens = section.accept("text", subject.tokens(&calibrating, needed(ask.segments)))?;
         let cut = segments(&calibrating_tokens, template, length, ask.segments as usize);
         let mut cut = section.accept("text", cut)?;
         let calibration_segments = ask.calibration as usize;

@@ -53,6 +53,7 @@ impl From<esscher_models::ModelError> for Error {
     fn from(error: esscher_models::ModelError) -> Self {
         match error {
             esscher_models::ModelError::Lab(error) => Error::Lab(error),
+            esscher_models::ModelError::Refused(error) => Error::Audit(error),
             esscher_models::ModelError::Unknown { what, name, hint } => Error::Unknown { what, name, hint },
             other => Error::Model(other),
         }

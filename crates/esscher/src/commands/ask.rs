@@ -88,6 +88,8 @@ pub(super) fn schema(name: Option<&str>) -> Result<Ending, Trouble> {
 /// A mistake in the words of the command line: keys are options here.
 pub(super) fn in_options(mistake: Mistake) -> Trouble {
     let key = mistake.key.strip_prefix("head.").unwrap_or(&mistake.key);
+    // What is audited stands without a name.
+    let key = if ["models", "model", "dumps"].contains(&key) { "" } else { key };
     let (option, inside) = key.split_once('.').unwrap_or((key, ""));
     // Inside a law it is a key again.
     let (option, name) = (option.replace('_', "-"), format!("`{inside}`"));
@@ -101,4 +103,15 @@ pub(super) fn in_options(mistake: Mistake) -> Trouble {
         (Problem::Wrong(message), false) => format!("--{option}: key {name}: {message}"),
     };
     Trouble::Request { message, hint: mistake.hint }
+}
+
+/// The same for a mistake that was found in what the options became, which has no place in a file.
+#[cfg(feature = "audit")]
+pub(super) fn of_options(trouble: Trouble) -> Trouble {
+    match trouble {
+        Trouble::Run(conduct::Error::Lab(esscher_lab::Error::Mistake(mistake))) if mistake.place.is_none() => {
+            in_options(mistake)
+        }
+        other => other,
+    }
 }

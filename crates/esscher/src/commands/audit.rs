@@ -1,6 +1,6 @@
 //! `esscher audit`: the heads of a checkpoint, the model with replaced heads, and one screen on both.
 
-use super::ask::in_options;
+use super::ask::{in_options, of_options};
 use super::{origin, settings, sources};
 use crate::arguments::Common;
 use crate::ending::{Ending, Trouble};
@@ -28,7 +28,8 @@ pub(crate) fn audit(given: &ArgMatches, common: &Common) -> Result<Ending, Troub
         progress.clear();
         Ok::<_, Trouble>(outcome?)
     };
-    let Audit { folder, found } = conduct::audit(&request, settings, run, &sources(common))?;
+    let audited = conduct::audit(&request, settings, run, &sources(common));
+    let Audit { folder, found } = audited.map_err(of_options)?;
     let Some(found) = found else {
         if common.json {
             say(json!({ "folder": folder, "outcome": "stopped" }))?;

@@ -3,6 +3,7 @@
 use super::{AuditRequest, Error};
 use crate::audit::Excerpt;
 use crate::audit::dumps::Dumps;
+use crate::audit::excerpt::ChosenText;
 use crate::audit::subject::Subject;
 use crate::audit_heads::CANDIDATES;
 use crate::audit_model::written;
@@ -14,7 +15,7 @@ use esscher_audit::replacement::BLOCK;
 use esscher_audit::role::Role;
 use esscher_lab::specification::Written;
 use esscher_lab::{Experiment, Named};
-use esscher_models::{find_text, is_dump};
+use esscher_models::{TextChoice, is_dump};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
@@ -85,16 +86,25 @@ impl Prepared {
         sources: &Sources,
     ) -> Result<Self, Error> {
         // A misspelt text is told before anything is fetched.
-        for text in request.text.iter().chain(&request.test) {
-            find_text(text)?;
-        }
+        let given = |name: &Option<String>| name.as_deref().map(TextChoice::find).transpose();
+        let (text, test) = (given(&request.text)?, given(&request.test)?);
         let subject = Subject::find(model, sources)?;
         // A model is best judged by its own language: that of stories15M is children's stories, sampled from it.
         let tells_stories = subject.name == "stories15M";
         let default = if tells_stories { "stories" } else { "bible" };
-        let calibrating = request.text.as_deref().unwrap_or(default);
-        let split = request.test.is_none() && (request.text.is_some() || tells_stories);
-        let test = request.test.as_deref().unwrap_or(if split { calibrating } else { "jargon" });
+        let split = test.is_none() && (text.is_some() || tells_stories);
+        let [calibrating_part, testing_part] = match split {
+            true => [Excerpt::FirstTwoThirds, Excerpt::LastThird],
+            false => [Excerpt::Whole, Excerpt::Whole],
+        };
+        let calibrating = text.map_or_else(|| TextChoice::find(default), Ok)?;
+        let calibrating = ChosenText { text: calibrating, excerpt: calibrating_part };
+        let testing = match (test, split) {
+            (Some(test), _) => test,
+            (None, true) => calibrating.text.clone(),
+            (None, false) => TextChoice::find("jargon")?,
+        };
+        let testing = ChosenText { text: testing, excerpt: testing_part };
         let context = subject.model.shape().context as u64;
         let lengths = match request.lengths.is_empty() {
             true => vec![256.min(context)],
@@ -103,20 +113,17 @@ impl Prepared {
         check_lengths(&lengths, subject.model.shape().order)?;
         // Where a short text decides: as many segments as it has, and the kind says what is missing if those are too few.
         let longest = lengths.iter().copied().max().unwrap_or(1).max(2);
-        let room = subject.vocabulary.template().room(longest as usize).max(1);
-        let segments = |name: &str, part: Excerpt| -> Result<u64, Error> {
-            Ok((subject.tokens(part.of(&find_text(name)?))?.len() / room) as u64)
+        let room = subject.vocabulary.template().room(longest.min(context) as usize).max(1);
+        let segments = |text: &ChosenText, most: u64| -> Result<u64, Error> {
+            Ok((subject.tokens(text, room.saturating_mul(most as usize))?.len() / room) as u64)
         };
-        let [calibrating_part, testing_part] = match split {
-            true => [Excerpt::FirstTwoThirds, Excerpt::LastThird],
-            false => [Excerpt::Whole, Excerpt::Whole],
-        };
-        let there = segments(calibrating, calibrating_part)?;
+        let wanted = CALIBRATING + request.texts.unwrap_or(MEASURED);
+        let there = segments(&calibrating, wanted)?;
         let calibration = if there < CALIBRATING + 3 { 1 } else { CALIBRATING };
         let texts = request.texts.unwrap_or(there.saturating_sub(calibration).clamp(3, MEASURED));
         // What both runs are asked alike.
         let shared = json!({
-            "model": model, "text": calibrating, "text_part": calibrating_part.name(), "calibration": calibration,
+            "model": model, "text": calibrating.text.name, "text_part": calibrating_part.name(), "calibration": calibration,
         });
         let of_heads = with(&shared, json!({ "lengths": lengths, "texts": texts }));
         let heads = heads(request, settings, &subject.name, of_heads, sources)?;
@@ -126,10 +133,10 @@ impl Prepared {
         }
         let tested = match request.texts {
             Some(texts) => texts,
-            None => segments(test, testing_part)?.clamp(3, TESTED),
+            None => segments(&testing, TESTED)?.clamp(3, TESTED),
         };
         let of_model = json!({
-            "test": test, "test_part": testing_part.name(), "length": longest, "segments": calibration + texts,
+            "test": testing.text.name, "test_part": testing_part.name(), "length": longest, "segments": calibration + texts,
             "texts": tested,
         });
         let title = format!("{model} with replaced heads");
@@ -138,7 +145,7 @@ impl Prepared {
         let nothing = Role::Named("nothing replaced".to_string());
         let nothing = NamedAssignment { role: nothing, ..NamedAssignment::exact(subject.model.shape()) };
         tested.model(settings, &[nothing], sources)?;
-        let asked = format!("{} {:?}", esscher_lab::sha256(find_text(test)?.as_bytes()), request.texts);
+        let asked = format!("{} {:?}", testing.text.sha256, request.texts);
         let name = name(&subject.name, &heads, &asked)?;
         Ok(Prepared { name, heads, tested: Some(tested) })
     }
