@@ -13,6 +13,7 @@ mod error;
 mod experiment;
 mod files;
 mod folder;
+mod kind;
 mod merge;
 mod named;
 mod provenance;
@@ -29,6 +30,7 @@ pub use files::{
     Exclusive, TemporaryFolder, digest as sha256, file_sha256, list as list_files, open_file, place_file,
     read_file, read_specification, write as write_file,
 };
+pub use kind::ErrorKind;
 pub use folder::{FinishedRun, RunFolder, read_finished, specification_of};
 pub use merge::merge;
 pub use named::Named;

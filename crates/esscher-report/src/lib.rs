@@ -55,7 +55,7 @@ pub use error::DrawingError;
 pub use figure::{Axis, Figure, Mark, Point, Scale, Series};
 pub use heat_map::HeatMap;
 pub use html::html;
-pub use numbers::{Notation, integer, number};
+pub use numbers::{Notation, integer, machine as shortest, number};
 pub use pdf::pdf;
 pub use raster::png;
 pub use svg::svg;
