@@ -73,13 +73,13 @@ fn array(name: &str, mut reader: impl Read, bytes: u64) -> Result<Array, Trouble
         [rows, columns] => (*rows as usize, *columns as usize, false),
         _ => return Err(refuse(name, format!("expected one or two dimensions, found the shape {shape:?}"))),
     };
-    let (expected, found) = (entries * number.size as u64, bytes - begun);
+    let (expected, found) = (entries * number.size as u64, bytes.saturating_sub(begun));
     if found < expected {
         return Err(truncated(name, format!("its shape {shape:?} needs {expected} bytes, there are fewer")));
     }
+    let more = || refuse(name, format!("its shape {shape:?} needs {expected} bytes, there are more"));
     if found > expected {
-        let reason = format!("its shape {shape:?} needs {expected} bytes, there are more");
-        return Err(refuse(name, reason));
+        return Err(more());
     }
     let is_turned = header.order() == Order::Fortran && !is_list;
     // Where the number of this place in the file belongs.
@@ -97,7 +97,11 @@ fn array(name: &str, mut reader: impl Read, bytes: u64) -> Result<Array, Trouble
             })?;
         }
     }
-    Ok(Array { name: name.to_string(), rows, columns, values, is_list })
+    // At its end an archive compares the sum of what was read.
+    match reader.read(&mut [0]).map_err(|error| unread(name, &error))? {
+        0 => Ok(Array { name: name.to_string(), rows, columns, values, is_list }),
+        _ => Err(more()),
+    }
 }
 
 /// Numbers that are read at a time.
