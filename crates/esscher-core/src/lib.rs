@@ -21,6 +21,7 @@ mod prompt_length;
 pub mod quantity;
 pub mod regression;
 pub mod softmax_weights;
+mod visible;
 
 pub use accuracy::{Accuracy, Estimate};
 pub use ending::Ending;
@@ -28,6 +29,7 @@ pub use error::{Error, Result};
 pub use faer::{Mat, MatRef, mat};
 pub use monitor::{Completion, Monitor, Quiet, Unwatched};
 pub use quantity::{PerQuantity, Quantity};
+pub use visible::{steers, visible};
 
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]

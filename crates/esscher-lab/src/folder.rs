@@ -252,7 +252,7 @@ pub(crate) fn check_specification(folder: &Path, expected: &str, found: &[u8]) -
     let text = |line: Option<&str>| match line {
         Some(line) => {
             let line = line.strip_suffix('\n').unwrap_or(line);
-            line.chars().take(80).flat_map(char::escape_debug).collect()
+            esscher_core::visible(&line.chars().take(80).collect::<String>())
         }
         None => "nothing".to_string(),
     };

@@ -13,6 +13,7 @@ mod error;
 mod experiment;
 mod files;
 mod folder;
+mod kind;
 mod merge;
 mod named;
 mod provenance;
@@ -30,6 +31,7 @@ pub use files::{
     place_file, read_file, read_specification, write_file,
 };
 pub use folder::{FinishedRun, RunFolder, RunsFolder, read_finished, specification_of};
+pub use kind::ErrorKind;
 pub use merge::merge;
 pub use named::Named;
 pub use provenance::{Origin, Provenance, WorkSession};

@@ -410,7 +410,7 @@ fn a_specification_whose_line_endings_changed_is_told() {
     whole(place.path(), &experiment).unwrap();
     fs::write(place.path().join("spec.toml"), experiment.specification.replace('\n', "\r\n")).unwrap();
     let refused = whole(place.path(), &experiment).unwrap_err().to_string();
-    assert!(refused.contains("line 1 of its spec.toml says `kind = \\\"squares\\\"\\r`"), "{refused}");
+    assert!(refused.contains("line 1 of its spec.toml says `kind = \"squares\"\\r`"), "{refused}");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use super::catalogue::NamedModel;
 use super::store::reason_of;
+use esscher_lab::ErrorKind;
 use esscher_lab::specification::nearest;
 use std::path::{Path, PathBuf};
 
@@ -132,6 +133,29 @@ impl ModelError {
             ModelError::EmptyText { .. } => "give some pages of prose",
         };
         Some(hint.to_string())
+    }
+
+    /// The kind of trouble that this is.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            ModelError::Lab(error) => error.kind(),
+            ModelError::Unknown { .. } => ErrorKind::Unknown,
+            ModelError::NoCache | ModelError::CacheRefused { .. } => ErrorKind::File,
+            ModelError::NoClient { .. }
+            | ModelError::ClientFailed { .. }
+            | ModelError::NoNetwork { .. }
+            | ModelError::NoArchive { .. }
+            | ModelError::BadArchive { .. }
+            | ModelError::NotInPackage { .. }
+            | ModelError::OtherInPackage { .. } => ErrorKind::Download,
+            ModelError::DamagedCache { .. } | ModelError::Changed { .. } => ErrorKind::Damaged,
+            ModelError::Refused(_)
+            | ModelError::NoCheckpoint { .. }
+            | ModelError::NotInFolder { .. }
+            | ModelError::NoText { .. }
+            | ModelError::NotUtf8 { .. }
+            | ModelError::EmptyText { .. } => ErrorKind::Model,
+        }
     }
 
     /// Whether the request made no sense, as opposed to work that could not be done.

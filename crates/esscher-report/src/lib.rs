@@ -57,7 +57,7 @@ pub use figure::{Axis, Figure, Mark, Point, Scale, Series};
 pub use heat_map::HeatMap;
 pub use html::{GENERATOR, html};
 pub use literal::literal;
-pub use numbers::{Notation, integer, number};
+pub use numbers::{Notation, integer, machine as shortest, number};
 pub use pdf::pdf;
 pub use prose::plain;
 pub use raster::png;

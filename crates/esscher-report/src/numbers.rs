@@ -243,7 +243,7 @@ pub(crate) fn superscript(exponent: i32) -> String {
 }
 
 /// A number as machines read it: the shortest digits that give back the same value.
-pub(crate) fn machine(value: f64) -> String {
+pub fn machine(value: f64) -> String {
     if value.is_nan() {
         return "NaN".to_string();
     }

@@ -5,6 +5,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 use esscher_claims::Group;
+use std::io::IsTerminal;
 use std::path::PathBuf;
 
 /// A laboratory for softmax attention seen as an operator on measures.
@@ -61,7 +62,7 @@ dropping the middle).";
 /// For every command.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Common {
-    /// Print one JSON object for machines instead of text for people
+    /// Print one JSON object for machines instead of text for people, errors included (docs/command-line.md)
     #[arg(long, global = true)]
     pub(crate) json: bool,
     /// No progress
@@ -74,6 +75,13 @@ pub(crate) struct Common {
     /// shards) [default: the best here]
     #[arg(long, global = true, value_name = "NAME")]
     pub(crate) instruction_set: Option<String>,
+}
+
+impl Common {
+    /// Machines that read errors are not disturbed by progress; people at a terminal see it.
+    pub(crate) fn shows_progress(&self) -> bool {
+        !self.quiet && (!self.json || std::io::stderr().is_terminal())
+    }
 }
 
 /// For commands that make run folders.

@@ -1,7 +1,8 @@
-//! How the program ends: exit codes, and errors as a line with a hint.
+//! How the program ends: exit codes, and errors as a line with a hint and a kind.
 
-use esscher_lab::SettingNames;
+use esscher_lab::{ErrorKind, SettingNames};
 use esscher_questions::conduct;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// How a command ended.
@@ -20,14 +21,18 @@ pub(crate) enum Ending {
 }
 
 impl Ending {
-    pub(crate) fn code(self) -> ExitCode {
-        ExitCode::from(match self {
+    pub(crate) fn number(self) -> u8 {
+        match self {
             Ending::Done => 0,
             Ending::Failed => 1,
             Ending::BadRequest => 2,
             Ending::ClaimFails => 3,
             Ending::Interrupted => 130,
-        })
+        }
+    }
+
+    pub(crate) fn code(self) -> ExitCode {
+        self.number().into()
     }
 }
 
@@ -36,44 +41,84 @@ impl From<&Trouble> for Ending {
         match trouble {
             Trouble::Request { .. } => Ending::BadRequest,
             Trouble::Run(error) if error.is_request() => Ending::BadRequest,
+            Trouble::Interrupted { .. } => Ending::Interrupted,
             Trouble::NobodyListens => Ending::Done,
-            Trouble::Run(_) | Trouble::Other(_) => Ending::Failed,
+            Trouble::Run(_) | Trouble::Failed { .. } => Ending::Failed,
         }
     }
 }
 
-/// Why a command could not be carried out.
+/// Why a command was not carried out, or not to its end.
 #[derive(Debug)]
 pub(crate) enum Trouble {
     /// Arguments or inputs that make no sense.
-    Request { message: String, hint: Option<String> },
+    Request { kind: ErrorKind, message: String, hint: Option<String> },
     /// A run.
     Run(conduct::Error),
+    /// Stopped by the user; the folder that is left, if any.
+    Interrupted { message: String, folder: Option<PathBuf> },
     /// Standard output was closed by its reader, as `head` does.
     NobodyListens,
     /// Anything else.
-    Other(anyhow::Error),
+    Failed { kind: ErrorKind, message: String },
 }
 
 impl Trouble {
-    pub(crate) fn request(message: impl Into<String>) -> Self {
-        Trouble::Request { message: message.into(), hint: None }
+    pub(crate) fn request(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Trouble::Request { kind, message: message.into(), hint: None }
     }
 
-    pub(crate) fn with_hint(message: impl Into<String>, hint: impl Into<String>) -> Self {
-        Trouble::Request { message: message.into(), hint: Some(hint.into()) }
+    pub(crate) fn with_hint(kind: ErrorKind, message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Trouble::Request { kind, message: message.into(), hint: Some(hint.into()) }
     }
 
-    pub(crate) fn other(error: impl std::fmt::Display) -> Self {
-        Trouble::Other(anyhow::anyhow!("{error}"))
+    /// A run that was stopped; how far it came.
+    pub(crate) fn stopped(folder: &Path, how_far: &str) -> Self {
+        let message = format!("stopped{how_far}; the same command goes on from here");
+        Trouble::Interrupted { message, folder: Some(folder.to_path_buf()) }
+    }
+
+    /// Stopped where there is nothing to keep.
+    pub(crate) fn stopped_at_once() -> Self {
+        Trouble::Interrupted { message: "interrupted".to_string(), folder: None }
+    }
+
+    /// What the parser of the arguments refuses: its first paragraph is the message, its advice or the usage the hint.
+    pub(crate) fn usage(error: &clap::Error) -> Self {
+        let text = error.render().to_string();
+        let one_line = |lines: &str| lines.split_whitespace().collect::<Vec<_>>().join(" ");
+        let mut paragraphs = text.split("\n\n").map(one_line);
+        let first = paragraphs.next().unwrap_or_default();
+        let message = match error.kind() {
+            clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => "no command was given",
+            _ => first.strip_prefix("error: ").unwrap_or(&first),
+        };
+        let rest: Vec<String> = paragraphs.collect();
+        let find = |begin: &str| {
+            rest.iter().find_map(|paragraph| Some(paragraph.strip_prefix(begin)?.trim().to_string()))
+        };
+        let usage = || Some(format!("the usage is {}", find("Usage:")?));
+        let hint = find("tip:").or_else(usage).filter(|_| error.use_stderr());
+        let hint = hint.unwrap_or_else(|| "`esscher --help` explains all commands".to_string());
+        Trouble::with_hint(ErrorKind::Usage, message, hint)
+    }
+
+    pub(crate) fn kind(&self) -> ErrorKind {
+        match self {
+            Trouble::Request { kind, .. } | Trouble::Failed { kind, .. } => *kind,
+            Trouble::Run(error) => error.kind(),
+            Trouble::Interrupted { .. } => ErrorKind::Interrupted,
+            Trouble::NobodyListens => ErrorKind::File,
+        }
     }
 
     pub(crate) fn message(&self) -> String {
         match self {
-            Trouble::Request { message, .. } => message.clone(),
+            Trouble::Request { message, .. }
+            | Trouble::Failed { message, .. }
+            | Trouble::Interrupted { message, .. } => message.clone(),
             Trouble::Run(error) => error.to_string(),
             Trouble::NobodyListens => "standard output is closed".to_string(),
-            Trouble::Other(error) => format!("{error:#}"),
         }
     }
 
@@ -81,7 +126,7 @@ impl Trouble {
         match self {
             Trouble::Request { hint, .. } => hint.clone(),
             Trouble::Run(error) => error.hint(&NAMES),
-            Trouble::NobodyListens | Trouble::Other(_) => None,
+            Trouble::Interrupted { .. } | Trouble::NobodyListens | Trouble::Failed { .. } => None,
         }
     }
 }

@@ -12,52 +12,55 @@ mod question_arguments;
 use arguments::{Arguments, Common};
 use clap::{ArgMatches, FromArgMatches};
 use ending::{Ending, Trouble};
-use output::tell;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let matches = arguments::definition().get_matches();
-    let named = |name: &str| question_arguments::quick().find(|question| question.name == name);
-    let (json, ended) = match matches.subcommand().map(|(name, given)| (name, named(name), given)) {
-        #[cfg(feature = "audit")]
-        Some(("audit", _, given)) => with_options(given, |common| commands::audit::audit(given, common)),
-        Some((_, Some(question), given)) => {
-            with_options(given, |common| commands::ask::quick(question, given, common))
-        }
-        _ => match Arguments::from_arg_matches(&matches) {
-            Ok(arguments) => (arguments.common.json, commands::execute(arguments)),
-            Err(error) => error.exit(),
-        },
-    };
-    match ended {
+    // Before the arguments are understood, and also if they are not: machines read JSON then too.
+    let json = std::env::args_os().take_while(|argument| argument != "--").any(|argument| argument == "--json");
+    progress::listen_to_signals(json);
+    match carry_out(json) {
         Ok(ending) => ending.code(),
-        Err(trouble) => report(&trouble, json),
+        Err(trouble) => {
+            output::tell_end(&trouble, json);
+            Ending::from(&trouble).code()
+        }
     }
 }
 
-/// Carries out a command whose options are made from keys.
-fn with_options(
-    given: &ArgMatches,
-    command: impl FnOnce(&Common) -> Result<Ending, Trouble>,
-) -> (bool, Result<Ending, Trouble>) {
-    match Common::from_arg_matches(given) {
-        Ok(common) => (common.json, commands::prepare(&common).and_then(|()| command(&common))),
-        Err(error) => error.exit(),
+fn carry_out(json: bool) -> Result<Ending, Trouble> {
+    let matches = match arguments::definition().try_get_matches() {
+        Ok(matches) => matches,
+        Err(error) => return explained(&error, json),
+    };
+    let named = |name: &str| question_arguments::quick().find(|question| question.name == name);
+    match matches.subcommand().map(|(name, given)| (name, named(name), given)) {
+        #[cfg(feature = "audit")]
+        Some(("audit", _, given)) => commands::audit::audit(given, &common(given)?),
+        Some((_, Some(question), given)) => commands::ask::quick(question, given, &common(given)?),
+        _ => match Arguments::from_arg_matches(&matches) {
+            Ok(arguments) => commands::execute(arguments),
+            Err(error) => explained(&error, json),
+        },
     }
 }
 
-/// One line on what went wrong and one on what to try.
-fn report(trouble: &Trouble, json: bool) -> ExitCode {
-    if matches!(trouble, Trouble::NobodyListens) {
-        return Ending::Done.code();
+/// What every command has, of a command whose options are made from keys.
+fn common(given: &ArgMatches) -> Result<Common, Trouble> {
+    let common = Common::from_arg_matches(given).map_err(|error| Trouble::usage(&error))?;
+    commands::prepare(&common)?;
+    Ok(common)
+}
+
+/// What the parser has to say: help and version are answers, all else is a mistake in the arguments.
+fn explained(error: &clap::Error, json: bool) -> Result<Ending, Trouble> {
+    use clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand as Nothing;
+    if error.use_stderr() && (json || error.kind() != Nothing) {
+        return Err(Trouble::usage(error));
     }
     if json {
-        tell(serde_json::json!({ "error": trouble.message(), "hint": trouble.hint() }));
-    } else {
-        tell(format_args!("error: {}", trouble.message()));
-        if let Some(hint) = trouble.hint() {
-            tell(format_args!("hint: {hint}"));
-        }
+        return output::hand_out(json, "text", &error.render().to_string());
     }
-    Ending::from(trouble).code()
+    // The parser knows whether the terminal has colours; what it could not write it says.
+    output::written(error.print())?;
+    Ok(if error.use_stderr() { Ending::BadRequest } else { Ending::Done })
 }

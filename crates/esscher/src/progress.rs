@@ -1,26 +1,62 @@
-//! Progress: a bar with an estimate on a terminal, plain lines in logs; and Ctrl-C, which ends a run to be resumed.
+//! Progress: a bar with an estimate on a terminal, plain lines in logs; and signals, which end a run to be resumed.
 
-use crate::output::tell;
-use esscher_core::Monitor;
+use crate::arguments::Common;
+use crate::ending::{Ending, Trouble};
+use crate::output::{tell, tell_end};
+use esscher_core::{Monitor, visible};
 use esscher_lab::{Account, Unit, Watcher};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::IsTerminal;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 
-static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+/// What a signal finds the program doing: anything that may end at any moment, or units of a run, which are asked to stop first.
+static STATE: AtomicU8 = AtomicU8::new(FREE);
+const FREE: u8 = 0;
+const COMPUTING: u8 = 1;
+/// Computing, and asked to stop; that stays so until the program ends.
+const STOPPING: u8 = 2;
 
-/// From now on Ctrl-C asks for a stop; a second one kills.
-pub(crate) fn stop_on_interrupt() {
-    let _ = ctrlc::set_handler(|| {
-        if INTERRUPTED.swap(true, Ordering::Relaxed) {
-            std::process::exit(130);
+/// Goes from one state to another if it is in the first; whether it was.
+fn change(from: u8, to: u8) -> bool {
+    STATE.compare_exchange(from, to, Ordering::SeqCst, Ordering::SeqCst).is_ok()
+}
+
+/// From now on Ctrl-C, SIGTERM and SIGHUP ask units that are being computed to stop; at any other time, and when they come
+/// again, they end the program.
+pub(crate) fn listen_to_signals(json: bool) {
+    let is_ignored = ignore_hangups();
+    let _ = ctrlc::set_handler(move || {
+        if std::io::stderr().is_terminal() {
+            // Below the line with ^C.
+            tell("");
         }
-        tell(
-            "\nstopping after the work at hand; press Ctrl-C again to stop at once (finished units are kept)",
-        );
+        if !change(COMPUTING, STOPPING) {
+            tell_end(&Trouble::stopped_at_once(), json);
+            std::process::exit(Ending::Interrupted.number().into());
+        }
+        if !json {
+            tell("stopping after the work at hand; press Ctrl-C again to stop at once (finished units are kept)");
+        }
     });
+    if is_ignored {
+        ignore_hangups();
+    }
+}
+
+/// Ignores SIGHUP; whether that was so before, as `nohup` wants it for a run that shall outlive its terminal.
+#[cfg(unix)]
+fn ignore_hangups() -> bool {
+    // SAFETY: no handler is installed, and none of Rust's is replaced.
+    #[allow(unsafe_code)]
+    let before = unsafe { libc::signal(libc::SIGHUP, libc::SIG_IGN) };
+    before == libc::SIG_IGN
+}
+
+#[cfg(not(unix))]
+fn ignore_hangups() -> bool {
+    false
 }
 
 /// Shows the progress of one run on standard error.
@@ -49,24 +85,27 @@ impl Work {
 const BETWEEN_LINES: Duration = Duration::from_secs(5);
 
 impl Progress {
-    pub(crate) fn new(name: &str, quiet: bool) -> Self {
+    pub(crate) fn new(name: &str, common: &Common) -> Self {
+        let (name, quiet) = (visible(name), !common.shows_progress());
         let bar = (!quiet && std::io::stderr().is_terminal()).then(|| {
             let bar = ProgressBar::new(1000);
             let style =
                 ProgressStyle::with_template("{prefix:28!} {wide_bar:.cyan/blue} {percent:>3} %  {msg:12}");
             bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-            bar.set_prefix(name.to_string());
+            bar.set_prefix(name.clone());
             bar.enable_steady_tick(Duration::from_millis(200));
             bar
         });
-        Progress { name: name.to_string(), bar, quiet, work: Mutex::new(Work::default()) }
+        Progress { name, bar, quiet, work: Mutex::new(Work::default()) }
     }
 
-    /// Takes the bar away.
-    pub(crate) fn clear(&self) {
+    /// Takes the bar away: nothing is computed any more. Whether a stop was asked for.
+    pub(crate) fn end(&self) -> bool {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }
+        change(COMPUTING, FREE);
+        Watcher::should_stop(self)
     }
 
     /// Notes what was done and shows how far it is.
@@ -105,6 +144,7 @@ fn duration(seconds: f64) -> String {
 
 impl Watcher for Progress {
     fn plan(&self, units: &[(usize, Unit, bool)]) {
+        change(FREE, COMPUTING);
         self.note(|work| *work = Work::begin(units));
     }
 
@@ -117,11 +157,11 @@ impl Watcher for Progress {
     }
 
     fn should_stop(&self) -> bool {
-        INTERRUPTED.load(Ordering::Relaxed)
+        STATE.load(Ordering::Relaxed) == STOPPING
     }
 }
 
-/// The monitor of a quick question, which is one unit of work.
+/// The monitor of a quick question, which is one unit of work; there is nothing to keep, so that a signal ends it at once.
 impl Monitor for Progress {
     fn progress(&self, completed: usize, total: usize) {
         self.note(|work| {

@@ -1,11 +1,12 @@
 //! Options of quick questions and of the audit, made from their keys: the same names, documentation, defaults and checks as everywhere.
 
-use crate::arrays::Array;
+use crate::arrays::{Array, ArrayFile};
 use crate::ending::Trouble;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use esscher_core::measure::Law;
 #[cfg(feature = "audit")]
 use esscher_lab::specification::Keys;
+use esscher_lab::ErrorKind;
 use esscher_lab::specification::Written;
 use esscher_questions::asking::GivenTokens;
 #[cfg(feature = "audit")]
@@ -197,17 +198,16 @@ fn rows(array: &Array) -> Written {
 
 /// A law: a table as in specifications, its short form, or an array of tokens in a file.
 fn law(key: &str, text: &str) -> Result<Written, Trouble> {
-    let is_file = [".npy", ".npz", ".csv", ".tsv", ".txt"].iter().any(|ending| text.ends_with(ending))
-        || text.contains(".npz:");
-    if is_file {
-        let prompt = Arc::new(Array::read(text)?.prompt()?);
+    if let Some(file) = ArrayFile::named(text) {
+        let prompt = Arc::new(file.read()?.prompt()?);
         return Ok(match key {
             "tokens" => Written::native(GivenTokens(prompt), text),
             _ => Written::native::<Law>(prompt, text),
         });
     }
     if text.trim_start().starts_with('{') {
-        return Written::from_toml(text).map_err(|reason| Trouble::request(format!("--{key}: {reason}")));
+        let refused = |reason| Trouble::request(ErrorKind::Usage, format!("--{key}: {reason}"));
+        return Written::from_toml(text).map_err(refused);
     }
     Ok(Written::Text(text.to_string()))
 }

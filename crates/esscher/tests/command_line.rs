@@ -2,10 +2,13 @@
 
 mod common;
 
-use common::{refuse, run, succeed, texts};
+use common::{doubles, npy, refuse, run, succeed, texts};
 use serde_json::Value;
+use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 fn json(folder: &Path, arguments: &[&str]) -> Value {
     serde_json::from_str(&succeed(folder, arguments)).expect("one JSON value")
@@ -14,25 +17,6 @@ fn json(folder: &Path, arguments: &[&str]) -> Value {
 fn close(found: &Value, expected: f64) {
     let found = found.as_f64().expect("a number");
     assert!((found - expected).abs() <= 1e-9 * expected.abs().max(1.0), "{found} is not {expected}");
-}
-
-/// A .npy file of version 1 with this type and these bytes, as NumPy writes it.
-fn npy(descr: &str, fortran: bool, shape: &str, data: &[u8]) -> Vec<u8> {
-    let fortran = if fortran { "True" } else { "False" };
-    let mut header = format!("{{'descr': '{descr}', 'fortran_order': {fortran}, 'shape': {shape}, }}");
-    while (10 + header.len() + 1) % 64 != 0 {
-        header.push(' ');
-    }
-    header.push('\n');
-    let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
-    bytes.extend((header.len() as u16).to_le_bytes());
-    bytes.extend(header.as_bytes());
-    bytes.extend(data);
-    bytes
-}
-
-fn doubles(values: &[f64]) -> Vec<u8> {
-    values.iter().flat_map(|value| value.to_le_bytes()).collect()
 }
 
 /// Softmax attention on a prompt, written out.
@@ -282,17 +266,27 @@ fn help_completions_and_manual_come_from_one_definition() {
 
 #[test]
 fn a_closed_or_full_output_is_no_panic() {
-    use std::process::Stdio;
     let place = tempfile::tempdir().unwrap();
     let full = || Stdio::from(fs::OpenOptions::new().write(true).open("/dev/full").unwrap());
     if !Path::new("/dev/full").exists() {
         return;
     }
-    for arguments in [["list"].as_slice(), &["completions", "bash"], &["manual"], &["example", "path"]] {
+    let all: [&[&str]; 7] = [
+        &["list"],
+        &["completions", "bash"],
+        &["manual"],
+        &["example", "path"],
+        &["--help"],
+        &["--version"],
+        &["run", "--help", "--json"],
+    ];
+    for arguments in all {
         let output = common::esscher(place.path(), arguments).stdout(full()).output().unwrap();
         let (_, told) = texts(&output);
         assert_eq!(output.status.code(), Some(1), "{told}");
-        assert!(told.starts_with("error: cannot write to standard output"), "{told}");
+        let is_json = arguments.contains(&"--json");
+        let begin = if is_json { "{\"error\":\"" } else { "error: " };
+        assert!(told.starts_with(&format!("{begin}cannot write to standard output")), "{told}");
         // A reader that goes away is no error.
         let mut child = common::esscher(place.path(), arguments).stdout(Stdio::piped()).spawn().unwrap();
         drop(child.stdout.take());
@@ -431,4 +425,192 @@ fn a_plan_fetches_nothing_and_says_what_a_run_would_download() {
         (&said["download"]["model"], &said["units"]),
         (&"stories15M".into(), &serde_json::Value::Null)
     );
+}
+
+/// What a command with `--json` printed, which must be one object in the right place; its exit code.
+fn object(folder: &Path, arguments: &[&OsStr]) -> (Value, i32) {
+    let output = common::esscher(folder, &["--json"]).args(arguments).output().unwrap();
+    in_json(&output, &format!("{arguments:?}"))
+}
+
+fn in_json(output: &Output, asked: &str) -> (Value, i32) {
+    let (printed, told) = texts(output);
+    let code = output.status.code().expect("it ends by itself");
+    let (object, other) = if [0, 3].contains(&code) { (&printed, &told) } else { (&told, &printed) };
+    assert!(other.is_empty() && object.lines().count() == 1, "{asked} ends with {code}: {printed}{told}");
+    let object: Value = serde_json::from_str(object).unwrap_or_else(|error| panic!("{asked}: {error}: {object}"));
+    assert!(object.is_object(), "{asked}: {object}");
+    (object, code)
+}
+
+#[test]
+fn with_json_every_command_prints_one_object_and_every_error_has_a_kind() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path();
+    let answers = "kind = \"attend\"\ntokens = \"gaussian:1\"\nquery = [1]\n";
+    fs::write(folder.join("asked.toml"), answers).unwrap();
+    fs::write(folder.join("wrong.toml"), "kind = \"pth\"").unwrap();
+    fs::write(folder.join("dates.npy"), npy("<M8[D]", false, "(1, 1)", &[0; 8])).unwrap();
+    fs::create_dir(folder.join("empty")).unwrap();
+    let ask = |line: &str| object(folder, &line.split(' ').map(OsStr::new).collect::<Vec<_>>());
+    for (line, key) in [
+        ("list", "entries"),
+        ("list models", "entries"),
+        ("attend --tokens gaussian:1 --query 1", "rows"),
+        ("horizon --tokens gaussian:1 --tolerance 0.1", "rows"),
+        ("schema", "oneOf"),
+        ("schema path", "properties"),
+        ("example path", "specification"),
+        ("completions fish", "text"),
+        ("manual run", "text"),
+        ("--help", "text"),
+        ("audit --help", "text"),
+        ("--version", "text"),
+        ("ask asked.toml", "rows"),
+        ("run asked.toml --plan", "units"),
+        ("run asked.toml", "report"),
+        ("shard asked.toml 0/2", "outcome"),
+        ("report runs/asked", "report"),
+    ] {
+        let (found, code) = ask(line);
+        assert!(code == 0 && !found[key].is_null(), "{line}: {found}");
+    }
+    for (line, kind) in [
+        ("run", "usage"),
+        ("bogus", "usage"),
+        ("list --bogus", "usage"),
+        ("list bogus", "usage"),
+        ("--threads 0 list", "usage"),
+        ("run asked.toml --seed -1", "usage"),
+        ("shard asked.toml 2/2", "usage"),
+        ("attend --tokens gausian:1 --query 1", "usage"),
+        ("attend --tokens dates.npy --query 1", "array"),
+        ("attend --tokens absent.npy --query 1", "file"),
+        ("attend --tokens laplace:1 --query 5", "mathematics"),
+        ("run absent.toml", "file"),
+        ("run wrong.toml", "specification"),
+        ("ask wrong.toml", "specification"),
+        ("reproduce --only nothing", "unknown"),
+        ("example nothing", "unknown"),
+        ("manual nothing", "unknown"),
+        ("schema nothing", "unknown"),
+        ("report empty", "unfinished"),
+        ("merge runs/asked.shard-0-of-2", "unfinished"),
+    ] {
+        let (found, _) = ask(line);
+        assert_eq!(found["kind"], kind, "{line}: {found}");
+        assert!(found["error"].is_string() && found.get("hint").is_some(), "{line}: {found}");
+    }
+    let (found, code) = object(folder, &[]);
+    assert_eq!((&found["kind"], code), (&"usage".into(), 2), "{found}");
+    let documented = include_str!("../../../docs/command-line.md");
+    for kind in <esscher_lab::ErrorKind as esscher_lab::Named>::ALL {
+        assert!(documented.contains(&format!("| `{kind}` |")), "{kind} is documented");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn names_that_are_no_text_or_steer_a_terminal_are_only_shown() {
+    use std::os::unix::ffi::OsStrExt;
+    let place = tempfile::tempdir().unwrap();
+    let answers = "kind = \"attend\"\ntokens = \"gaussian:1\"\nquery = [1]\n";
+    fs::write(place.path().join("asked.toml"), answers).unwrap();
+    let out = OsStr::from_bytes(b"o\xff\x1b[31m\n");
+    let run = [OsStr::new("run"), OsStr::new("asked.toml"), OsStr::new("--out"), out];
+    let (found, code) = object(place.path(), &run);
+    assert_eq!(code, 0);
+    assert_eq!(found["folder"], "o\u{fffd}\u{1b}[31m\n/asked");
+    let mut shown = common::esscher(place.path(), &[]);
+    let (printed, told) = texts(&shown.args(run).output().unwrap());
+    assert!(printed.contains("report: o\u{fffd}\\u{1b}[31m\\n/asked/report.html"), "{printed}");
+    assert!(!printed.contains('\u{1b}') && told.is_empty(), "{told}");
+    for arguments in [["run", "no\u{1b}[31m\u{7}\n.toml"], ["audit", "no\u{1b}[31m"], ["\u{1b}[31m", "x"]] {
+        let told = refuse(place.path(), &arguments, 2);
+        assert!(told.contains("\\u{1b}[31m") && !told.contains('\u{1b}'), "{told}");
+    }
+}
+
+#[cfg(all(unix, feature = "audit"))]
+#[test]
+fn a_signal_ends_the_program_at_once_while_no_units_are_computed() {
+    use std::io::{BufRead, BufReader};
+    use std::os::unix::fs::PermissionsExt;
+    let place = tempfile::tempdir().unwrap();
+    fs::write(place.path().join("mine.toml"), "kind = \"audit-heads\"\nmodel = \"stories15M\"\n").unwrap();
+    let client = place.path().join("npm");
+    fs::write(&client, "#!/bin/sh\n: > started\nexec /bin/sleep 20\n").unwrap();
+    fs::set_permissions(&client, fs::Permissions::from_mode(0o755)).unwrap();
+    for (signal, json) in [("-TERM", false), ("-INT", true), ("-HUP", false)] {
+        let mut command = common::esscher(place.path(), &["run", "mine.toml"]);
+        command.env("PATH", place.path()).env("ESSCHER_CACHE", place.path().join(signal)).stderr(Stdio::piped());
+        let mut child = if json { command.arg("--json") } else { &mut command }.spawn().unwrap();
+        let mut told = BufReader::new(child.stderr.take().unwrap());
+        let mut line = String::new();
+        if json {
+            std::thread::sleep(Duration::from_millis(500));
+        } else {
+            told.read_line(&mut line).unwrap();
+            assert!(line.starts_with("fetching stories15M"), "{line}");
+        }
+        let began = Instant::now();
+        assert!(Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap().success());
+        assert_eq!(child.wait().unwrap().code(), Some(130), "{signal}");
+        assert!(began.elapsed() < Duration::from_secs(10), "{signal}: it does not wait for the client");
+        line.clear();
+        told.read_line(&mut line).unwrap();
+        let expected = if json { "{\"error\":\"interrupted\"" } else { "interrupted" };
+        assert!(line.starts_with(expected), "{line}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupted_run_says_in_json_where_it_goes_on() {
+    let place = tempfile::tempdir().unwrap();
+    let long = common::EXPERIMENT.replace("prompts = 12", "prompts = 4000");
+    fs::write(place.path().join("paths.toml"), long).unwrap();
+    let arguments = ["run", "paths.toml", "--json", "--threads", "1"];
+    let mut command = common::esscher(place.path(), &arguments);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let began = Instant::now();
+    let shards = place.path().join("runs/paths/shards");
+    while common::files(&shards).is_empty() && began.elapsed() < Duration::from_secs(60) {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert!(Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap().success());
+    let (found, code) = in_json(&child.wait_with_output().unwrap(), "an interrupted run");
+    assert_eq!((code, &found["kind"], &found["folder"]), (130, &"interrupted".into(), &"runs/paths".into()));
+    assert!(found["error"].as_str().unwrap().contains("the same command goes on from here"), "{found}");
+}
+
+#[test]
+fn numbers_of_any_size_are_written_as_people_write_them() {
+    let place = tempfile::tempdir().unwrap();
+    fs::write(place.path().join("tokens.csv"), "1e308,1e-200\n1e308,1e-200\n").unwrap();
+    let printed = succeed(place.path(), &["attend", "--tokens", "tokens.csv", "--query", "0,0"]);
+    assert!(printed.contains("output          [10³⁰⁸, 10⁻²⁰⁰]"), "{printed}");
+    let asked = ["horizon", "--tokens", "gaussian:1:1e-160", "--query", "0", "--tolerance", "1e-159"];
+    let output = run(place.path(), &asked);
+    let (printed, told) = texts(&output);
+    assert!((printed + &told).lines().all(|line| line.len() < 200), "{told}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_run_that_shall_outlive_its_terminal_does() {
+    let place = tempfile::tempdir().unwrap();
+    common::write_experiment(place.path());
+    let script = "trap '' HUP; exec \"$0\" run paths.toml --quiet";
+    let mut command = Command::new("sh");
+    command.args(["-c", script, env!("CARGO_BIN_EXE_esscher")]).current_dir(place.path());
+    let mut child = command.stdout(Stdio::null()).spawn().unwrap();
+    let began = Instant::now();
+    while !place.path().join("runs/paths/spec.toml").exists() && began.elapsed() < Duration::from_secs(60) {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    for _ in 0..2 {
+        assert!(Command::new("kill").args(["-HUP", &child.id().to_string()]).status().unwrap().success());
+    }
+    assert_eq!(child.wait().unwrap().code(), Some(0));
 }

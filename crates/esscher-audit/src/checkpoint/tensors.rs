@@ -93,7 +93,7 @@ impl<'a> Tensors<'a> {
 
 /// A name from a file, short enough for a message.
 pub(crate) fn shown(name: &str) -> String {
-    let short: String = name.chars().take(60).flat_map(char::escape_debug).collect();
+    let short = esscher_core::visible(&name.chars().take(60).collect::<String>());
     if name.chars().nth(60).is_some() { format!("{short}…") } else { short }
 }
 

@@ -78,7 +78,7 @@ impl std::error::Error for Mistake {}
 
 /// What a message shows of a word of any length.
 pub(super) fn short(word: &str) -> String {
-    let mut shown: String = word.chars().take(40).flat_map(char::escape_debug).collect();
+    let mut shown = esscher_core::visible(&word.chars().take(40).collect::<String>());
     if word.chars().count() > 40 {
         shown.push('…');
     }

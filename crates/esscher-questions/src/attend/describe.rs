@@ -2,7 +2,7 @@
 
 use super::QUESTION;
 use super::answer::{Quantity, Row};
-use esscher_report::{Block, Section};
+use esscher_report::{Block, Section, number};
 
 pub(super) fn sections(queries: &[Vec<f64>], rows: &[Row]) -> Vec<Section> {
     let mut blocks = Vec::new();
@@ -33,7 +33,7 @@ pub(super) fn sections(queries: &[Vec<f64>], rows: &[Row]) -> Vec<Section> {
 }
 
 fn numbers(vector: &[f64]) -> String {
-    let shown: Vec<String> = vector.iter().take(16).map(|entry| format!("{entry:.6}")).collect();
+    let shown: Vec<String> = vector.iter().take(16).map(|entry| number(*entry, None).unicode()).collect();
     let more = if vector.len() > 16 { format!(", … ({} entries)", vector.len()) } else { String::new() };
     format!("[{}{more}]", shown.join(", "))
 }

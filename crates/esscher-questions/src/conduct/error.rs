@@ -1,7 +1,7 @@
 //! What a door is asked for that cannot be done: one sentence, and what to try.
 
-use esscher_lab::SettingNames;
 use esscher_lab::specification::Mistake;
+use esscher_lab::{ErrorKind, SettingNames};
 use std::path::PathBuf;
 
 /// Why a request was not carried out.
@@ -79,6 +79,21 @@ impl Error {
             #[cfg(feature = "audit")]
             Error::Model(error) => error.hint(),
             _ => None,
+        }
+    }
+
+    /// The kind of trouble that this is.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Error::Lab(error) => error.kind(),
+            Error::NoName { .. } | Error::NoShare { .. } | Error::NoFolders => ErrorKind::Usage,
+            Error::NotNamedLikeAShard { .. } => ErrorKind::Usage,
+            Error::Unknown { .. } => ErrorKind::Unknown,
+            #[cfg(feature = "audit")]
+            Error::Model(error) => error.kind(),
+            #[cfg(feature = "audit")]
+            Error::Audit(_) => ErrorKind::Model,
+            Error::Drawing(_) => ErrorKind::Internal,
         }
     }
 

@@ -3,7 +3,7 @@
 use super::QUESTION;
 use super::answer::{Outcome, Row};
 use esscher_core::Accuracy;
-use esscher_report::{Block, Section};
+use esscher_report::{Block, Section, shortest};
 
 pub(super) fn sections(rows: &[Row]) -> Vec<Section> {
     let mut blocks = Vec::new();
@@ -17,7 +17,8 @@ pub(super) fn sections(rows: &[Row]) -> Vec<Section> {
         blocks.push(Block::Prose(match (row.outcome, row.length) {
             (Outcome::Found, Some(length)) => format!(
                 "L = {length} tokens: root-mean-square error {:.6e}, at most {} ({class})",
-                row.number.value, row.tolerance
+                row.number.value,
+                shortest(row.tolerance)
             ),
             _ => format!(
                 "more than {} tokens: the root-mean-square error there is still {:.3e} ({class})",

@@ -3,10 +3,11 @@
 use super::{settings, sources};
 use crate::arguments::Common;
 use crate::ending::{Ending, Trouble};
-use crate::output::{say, tell};
+use crate::output::{say, say_json};
 use crate::progress::Progress;
 use crate::question_arguments;
 use clap::ArgMatches;
+use esscher_lab::ErrorKind;
 use esscher_lab::specification::{Mistake, Problem, Written};
 use esscher_questions::conduct::{self, unknown};
 use esscher_questions::{Asked, Planned, Question, questions};
@@ -31,8 +32,10 @@ pub(super) fn ask(common: &Common, file: &Path, seed: Option<u64>) -> Result<End
     let is_json = file.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("json"));
     let asked = if is_json {
         let text = esscher_lab::read_specification(file)?;
-        let json: Value = serde_json::from_str(&text)
-            .map_err(|error| Trouble::request(format!("{}: this is not JSON: {error}", file.display())))?;
+        let json: Value = serde_json::from_str(&text).map_err(|error| {
+            let message = format!("{}: this is not JSON: {error}", file.display());
+            Trouble::request(ErrorKind::Specification, message)
+        })?;
         let written = Written::from_json(&json).unwrap_or_else(|| Written::table([]));
         Asked::written(written, settings)?
     } else {
@@ -42,22 +45,23 @@ pub(super) fn ask(common: &Common, file: &Path, seed: Option<u64>) -> Result<End
 }
 
 fn answer(common: &Common, planned: &Planned) -> Result<Ending, Trouble> {
-    let progress = Progress::new(planned.question().name, common.quiet || common.json);
+    let progress = Progress::new(planned.question().name, common);
     let found = planned.answer(&progress);
-    progress.clear();
+    progress.end();
     // What the mathematics refuses is a request that makes no sense.
     let found = found.map_err(|error| {
+        let (kind, message) = (ErrorKind::Mathematics, error.to_string());
         let is_refused = error.is::<esscher_core::Error>();
-        if is_refused { Trouble::request(error.to_string()) } else { Trouble::other(error) }
+        if is_refused { Trouble::request(kind, message) } else { Trouble::Failed { kind, message } }
     })?;
-    let Some(found) = found else {
-        tell("stopped before an answer");
-        return Ok(Ending::Interrupted);
-    };
+    let found = found.ok_or_else(Trouble::stopped_at_once)?;
     if common.json {
-        return say(json!({ "question": planned.question().name, "rows": found.to_json() }));
+        return say_json(&json!({ "question": planned.question().name, "rows": found.to_json() }));
     }
-    let sections = planned.sections(&found).map_err(Trouble::other)?;
+    let sections = planned.sections(&found).map_err(|error| Trouble::Failed {
+        kind: ErrorKind::Internal,
+        message: error.to_string(),
+    })?;
     let blocks = sections.iter().flat_map(|section| &section.blocks);
     let sentence = |block: &Block| match block {
         Block::Prose(sentence) => Some(plain(sentence)),
@@ -71,7 +75,7 @@ fn answer(common: &Common, planned: &Planned) -> Result<Ending, Trouble> {
 }
 
 /// Prints the JSON Schema of specifications, of one question or of all.
-pub(super) fn schema(name: Option<&str>) -> Result<Ending, Trouble> {
+pub(super) fn schema(common: &Common, name: Option<&str>) -> Result<Ending, Trouble> {
     let schema = match name {
         None => conduct::schema(),
         Some(name) => match questions().iter().find(|question| question.name == name) {
@@ -82,7 +86,7 @@ pub(super) fn schema(name: Option<&str>) -> Result<Ending, Trouble> {
             }
         },
     };
-    say(format_args!("{schema:#}"))
+    if common.json { say_json(&schema) } else { say(format_args!("{schema:#}")) }
 }
 
 /// A mistake in the words of the command line: keys are options here.
@@ -102,7 +106,7 @@ pub(super) fn in_options(mistake: Mistake) -> Trouble {
         (Problem::Missing, false) => format!("--{option}: key {name} is missing"),
         (Problem::Wrong(message), false) => format!("--{option}: key {name}: {message}"),
     };
-    Trouble::Request { message, hint: mistake.hint }
+    Trouble::Request { kind: ErrorKind::Usage, message, hint: mistake.hint }
 }
 
 /// The same for a mistake that was found in what the options became, which has no place in a file.

@@ -1,14 +1,13 @@
 //! `esscher audit`: the heads of a checkpoint, the model with replaced heads, and one screen on both.
 
 use super::ask::{in_options, of_options};
-use super::{origin, settings, sources};
+use super::{compute, settings, sources};
 use crate::arguments::Common;
 use crate::ending::{Ending, Trouble};
-use crate::output::say;
-use crate::progress::Progress;
+use crate::output::{path, say, say_json, shown};
 use crate::question_arguments;
 use clap::ArgMatches;
-use esscher_lab::{RunFolder, Share};
+use esscher_lab::{ErrorKind, RunFolder, Share};
 use esscher_questions::Planned;
 use esscher_questions::conduct::{
     self, AssignmentFound, Audit, AuditFound, AuditRequest, Counts, Estimated, Role, Running,
@@ -20,34 +19,23 @@ pub(crate) fn audit(given: &ArgMatches, common: &Common) -> Result<Ending, Troub
     let began = Instant::now();
     let request = AuditRequest::written(question_arguments::audit_request(given)?).map_err(in_options)?;
     let seed = given.get_one::<String>("seed").map(|seed| seed.parse::<u64>());
-    let seed = seed.transpose().map_err(|_| Trouble::request("--seed: expected a whole number from 0 on"))?;
+    let refused = |_| Trouble::request(ErrorKind::Usage, "--seed: expected a whole number from 0 on");
+    let seed = seed.transpose().map_err(refused)?;
     let settings = settings(common, seed)?;
     let run = |label: &str, planned: &Planned, folder: &RunFolder| {
-        let progress = Progress::new(label, common.quiet);
-        let outcome = esscher_lab::run(planned, folder, Share::WHOLE, &origin(), &progress);
-        progress.clear();
-        Ok::<_, Trouble>(outcome?)
+        compute(common, label, planned, folder, Share::WHOLE)
     };
     let audited = conduct::audit(&request, settings, run, &sources(common));
     let Audit { folder, found } = audited.map_err(of_options)?;
-    let Some(found) = found else {
-        if common.json {
-            say(json!({ "folder": folder, "outcome": "stopped" }))?;
-        } else {
-            say(format_args!("{}: stopped; the same command goes on from here", folder.display()))?;
-        }
-        return Ok(Ending::Interrupted);
-    };
+    let found = found.ok_or_else(|| Trouble::stopped(&folder, ""))?;
     if common.json {
         let mut all = in_json(&found);
-        all["folder"] = json!(folder);
+        all["folder"] = path(&folder);
         all["outcome"] = json!("finished");
-        say(all)?;
-    } else {
-        say(in_words(&found))?;
-        say(format_args!("\n{:.0} s; report: {}", began.elapsed().as_secs_f64(), found.report.display()))?;
+        return say_json(&all);
     }
-    Ok(Ending::Done)
+    say(in_words(&found))?;
+    say(format_args!("\n{:.0} s; report: {}", began.elapsed().as_secs_f64(), shown(&found.report)))
 }
 
 /// One screen.
@@ -170,7 +158,7 @@ fn in_json(found: &AuditFound) -> Value {
         "heads_offline": counts(&found.heads_offline), "key_value_heads": counts(&found.key_value_heads),
         "replacements": found.replacements.iter().map(|(name, count)| json!({ "candidate": name.to_string(), "count": count }))
             .collect::<Vec<_>>(),
-        "assignments": assignments, "advice": found.advice, "report": found.report, "verdicts": found.verdicts,
-        "full_attention_heads": found.full_attention_heads,
+        "assignments": assignments, "advice": found.advice, "report": path(&found.report), "verdicts": path(&found.verdicts),
+        "full_attention_heads": path(&found.full_attention_heads),
     })
 }

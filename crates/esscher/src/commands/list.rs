@@ -2,7 +2,7 @@
 
 use crate::arguments::Common;
 use crate::ending::{Ending, Trouble};
-use crate::output::{say, write_out};
+use crate::output::{hand_out, say, say_json};
 use esscher_claims as claims;
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ pub(super) fn list(common: &Common, group: Option<&str>) -> Result<Ending, Troub
             }
             all
         };
-        return say(entries.iter().map(entry).collect::<Value>());
+        return say_json(&json!({ "entries": entries.iter().map(entry).collect::<Value>() }));
     }
     let mut last = None;
     for entry in entries {
@@ -36,6 +36,6 @@ pub(super) fn list(common: &Common, group: Option<&str>) -> Result<Ending, Troub
 }
 
 /// Prints the example of a question or a claim.
-pub(super) fn example(name: &str) -> Result<Ending, Trouble> {
-    write_out(claims::example(name)?.as_bytes())
+pub(super) fn example(common: &Common, name: &str) -> Result<Ending, Trouble> {
+    hand_out(common.json, "specification", &claims::example(name)?)
 }

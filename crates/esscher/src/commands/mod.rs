@@ -9,10 +9,10 @@ mod run;
 
 use crate::arguments::{Arguments, Command, Common, definition};
 use crate::ending::{Ending, Trouble};
-use crate::output::{tell, write_out};
+use crate::output::{hand_out, tell};
 use crate::progress::Progress;
 use esscher_core::numerics::InstructionSet;
-use esscher_lab::{Origin, Outcome, RunFolder, Share};
+use esscher_lab::{ErrorKind, Origin, Outcome, RunFolder, Share};
 use esscher_questions::{Planned, Settings, Sources};
 
 pub(crate) fn execute(arguments: Arguments) -> Result<Ending, Trouble> {
@@ -27,34 +27,36 @@ pub(crate) fn execute(arguments: Arguments) -> Result<Ending, Trouble> {
         Command::Report { runs, out, force } => run::report(&common, &runs, out.as_deref(), force),
         Command::List { group } => list::list(&common, group.as_deref()),
         Command::Ask { file, seed } => ask::ask(&common, &file, seed),
-        Command::Schema { question } => ask::schema(question.as_deref()),
-        Command::Example { kind } => list::example(&kind),
+        Command::Schema { question } => ask::schema(&common, question.as_deref()),
+        Command::Example { kind } => list::example(&common, &kind),
         Command::Completions { shell } => {
             let mut text = Vec::new();
             clap_complete::generate(shell, &mut definition(), "esscher", &mut text);
-            write_out(&text)
+            hand_out(common.json, "text", &String::from_utf8_lossy(&text))
         }
-        Command::Manual { command } => manual(command.as_deref()),
+        Command::Manual { command } => manual(&common, command.as_deref()),
     }
 }
 
 /// Prints the manual page of the program or of one command.
-fn manual(command: Option<&str>) -> Result<Ending, Trouble> {
+fn manual(common: &Common, command: Option<&str>) -> Result<Ending, Trouble> {
     let mut page = definition();
     // Hands the options of all commands down to each.
     page.build();
     if let Some(name) = command {
         let found = page.find_subcommand(name).cloned();
         page = found.ok_or_else(|| {
-            Trouble::with_hint(format!("there is no command `{name}`"), "`esscher --help` names them")
+            let message = format!("there is no command `{name}`");
+            Trouble::with_hint(ErrorKind::Unknown, message, "`esscher --help` names them")
         })?;
     }
     let mut text = Vec::new();
-    clap_mangen::Man::new(page).render(&mut text).map_err(Trouble::other)?;
-    write_out(&text)
+    let rendered = clap_mangen::Man::new(page).render(&mut text);
+    rendered.map_err(|error| Trouble::Failed { kind: ErrorKind::Internal, message: error.to_string() })?;
+    hand_out(common.json, "text", &String::from_utf8_lossy(&text))
 }
 
-/// Computes a share of an experiment in its folder and shows how far it is.
+/// Computes a share of an experiment in its folder and shows how far it is; a stop ends the command.
 fn compute(
     common: &Common,
     label: &str,
@@ -62,19 +64,24 @@ fn compute(
     folder: &RunFolder,
     share: Share,
 ) -> Result<Outcome, Trouble> {
-    let progress = Progress::new(label, common.quiet);
+    let progress = Progress::new(label, common);
     let outcome = esscher_lab::run(planned, folder, share, &origin(), &progress);
-    progress.clear();
-    Ok(outcome?)
+    let is_stopped = progress.end();
+    match outcome? {
+        Outcome::Stopped { done, total } => {
+            Err(Trouble::stopped(folder.path(), &format!(" with {done} of {total} units done")))
+        }
+        _ if is_stopped => Err(Trouble::stopped(folder.path(), " after the last unit")),
+        outcome => Ok(outcome),
+    }
 }
 
-/// Threads, Ctrl-C and messages, for every command.
+/// Threads, for every command.
 pub(crate) fn prepare(common: &Common) -> Result<(), Trouble> {
     if let Some(threads) = common.threads {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(usize::from(threads)).build_global();
-        pool.map_err(|error| Trouble::request(format!("--threads {threads}: {error}")))?;
+        pool.map_err(|error| Trouble::request(ErrorKind::Usage, format!("--threads {threads}: {error}")))?;
     }
-    crate::progress::stop_on_interrupt();
     Ok(())
 }
 
@@ -90,9 +97,9 @@ fn origin() -> Origin {
 
 /// The user's models; what takes long is told, such as a download.
 fn sources(common: &Common) -> Sources {
-    let quiet = common.quiet;
+    let is_told = common.shows_progress();
     Sources::of_user(move |what| {
-        if !quiet {
+        if is_told {
             tell(what);
         }
     })
@@ -101,7 +108,7 @@ fn sources(common: &Common) -> Sources {
 fn settings(common: &Common, seed: Option<u64>) -> Result<Settings, Trouble> {
     let instruction_set = match &common.instruction_set {
         Some(name) => InstructionSet::named(name)
-            .map_err(|error| Trouble::request(format!("--instruction-set: {error}")))?,
+            .map_err(|error| Trouble::request(ErrorKind::Usage, format!("--instruction-set: {error}")))?,
         None => InstructionSet::best(),
     };
     Ok(Settings { seed, instruction_set })

@@ -3,7 +3,7 @@
 use super::{compute, settings};
 use crate::arguments::{Common, RunArguments};
 use crate::ending::{Ending, Trouble};
-use crate::output::{answer, say};
+use crate::output::{answer, path, say, shown};
 use esscher_claims::{Request, Scale, verdict_word};
 use esscher_lab::Share;
 use esscher_report::Verdict;
@@ -33,13 +33,11 @@ pub(super) fn reproduce(
     )?;
     let (folder, findings) = (&reproduction.folder, &reproduction.findings);
     if let Some(claim) = reproduction.stopped_at {
-        let text = format!("stopped at {}; the same command goes on from here", claim.name);
-        answer(common, json!({ "folder": folder, "outcome": "stopped" }), text)?;
-        return Ok(Ending::Interrupted);
+        return Err(Trouble::stopped(folder, &format!(" at {}", claim.name)));
     }
     let found = findings.iter().map(|one| {
         json!({ "claim": one.claim.name, "verdict": verdict_word(one.verdict), "reason": one.reason,
-                "folder": one.folder })
+                "folder": one.folder.as_deref().map(path) })
     });
     let found: Vec<_> = found.collect();
     let count = |verdict| findings.iter().filter(|one| one.verdict == verdict).count();
@@ -49,8 +47,8 @@ pub(super) fn reproduce(
         count(Verdict::Fails),
         count(Verdict::NotMeasurable),
         began.elapsed().as_secs_f64(),
-        folder.join("report.html").display()
+        shown(&folder.join("report.html"))
     );
-    answer(common, json!({ "outcome": "finished", "report": reproduction.report, "claims": found }), text)?;
+    answer(common, json!({ "outcome": "finished", "report": reproduction.report.as_deref().map(path), "claims": found }), text)?;
     Ok(if count(Verdict::Fails) > 0 { Ending::ClaimFails } else { Ending::Done })
 }

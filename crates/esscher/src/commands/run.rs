@@ -3,7 +3,7 @@
 use super::{compute, origin, settings, sources};
 use crate::arguments::{Common, RunArguments};
 use crate::ending::{Ending, Trouble};
-use crate::output::{answer, say, write_out};
+use crate::output::{answer, path, say, say_json, shown};
 use esscher_lab::{Experiment, Outcome, RunFolder, Share};
 use esscher_questions::{Download, Planned, conduct};
 use serde_json::json;
@@ -18,13 +18,13 @@ pub(super) fn run(common: &Common, file: &Path, arguments: &RunArguments) -> Res
     conduct::publish(&folder, &document)?;
     let (folder, report) = (folder.path(), folder.path().join("report.html"));
     if common.json {
-        return say(json!({
-            "folder": folder, "outcome": "finished", "units_computed": computed, "units_kept": kept,
-            "result": folder.join("result.parquet"), "report": report,
+        return say_json(&json!({
+            "folder": path(folder), "outcome": "finished", "units_computed": computed, "units_kept": kept,
+            "result": path(&folder.join("result.parquet")), "report": path(&report),
         }));
     }
-    write_out(esscher_report::text(&document).as_bytes())?;
-    say(format_args!("\n{computed} units computed, {kept} kept; report: {}", report.display()))
+    say(esscher_report::text(&document))?;
+    say(format_args!("{computed} units computed, {kept} kept; report: {}", shown(&report)))
 }
 
 pub(super) fn shard(
@@ -53,26 +53,18 @@ fn into_folder(
 
 /// What is said of a run that is not whole, or of a share.
 fn unfinished(common: &Common, folder: &RunFolder, outcome: &Outcome) -> Result<Ending, Trouble> {
-    let (name, text, ending) = match outcome {
+    let folder = folder.path();
+    let (name, text) = match outcome {
         Outcome::Finished { computed, kept, .. } => {
-            ("finished", format!("whole run done: {computed} units computed, {kept} kept"), Ending::Done)
+            ("finished", format!("whole run done: {computed} units computed, {kept} kept"))
         }
         Outcome::ShareDone { computed, units } => {
-            ("share-done", format!("share done: {computed} of its {units} units computed now"), Ending::Done)
+            ("share-done", format!("share done: {computed} of its {units} units computed now"))
         }
-        Outcome::Stopped { done, total } => {
-            let text =
-                format!("stopped with {done} of {total} units done; the same command goes on from here");
-            ("stopped", text, Ending::Interrupted)
-        }
+        Outcome::Stopped { .. } => return Err(Trouble::stopped(folder, "")),
     };
-    let folder = folder.path();
-    answer(
-        common,
-        json!({ "folder": folder, "outcome": name }),
-        format_args!("{}: {text}", folder.display()),
-    )?;
-    Ok(ending)
+    let said = format!("{}: {text}", shown(folder));
+    answer(common, json!({ "folder": path(folder), "outcome": name }), said)
 }
 
 /// Prints what would be run, or what would be downloaded before that is known.
@@ -90,7 +82,7 @@ pub(super) fn plan(common: &Common, file: &Path, arguments: &RunArguments) -> Re
     if common.json {
         let units: Vec<_> =
             units.iter().map(|unit| json!({ "label": unit.label, "cost": unit.cost })).collect();
-        return say(json!({ "specification": planned.specification(), "units": units }));
+        return say_json(&json!({ "specification": planned.specification(), "units": units }));
     }
     let seconds: f64 = units.iter().map(|unit| unit.cost).sum();
     say(planned.specification())?;
@@ -105,8 +97,8 @@ pub(super) fn plan(common: &Common, file: &Path, arguments: &RunArguments) -> Re
 pub(super) fn merge(common: &Common, folders: &[PathBuf], out: Option<PathBuf>) -> Result<Ending, Trouble> {
     let folder = esscher_claims::merge(folders, out, settings(common, None)?, &sources(common), &origin())?;
     let report = folder.join("report.html");
-    let text = format!("{} shards merged; report: {}", folders.len(), report.display());
-    answer(common, json!({ "folder": folder, "outcome": "finished" }), text)
+    let text = format!("{} shards merged; report: {}", folders.len(), shown(&report));
+    answer(common, json!({ "folder": path(&folder), "outcome": "finished" }), text)
 }
 
 /// Makes a finished run's report again, or compares several runs.
@@ -117,5 +109,5 @@ pub(super) fn report(
     force: bool,
 ) -> Result<Ending, Trouble> {
     let report = esscher_claims::report(runs, out, force, settings(common, None)?, &sources(common))?;
-    answer(common, json!({ "report": report }), format_args!("report: {}", report.display()))
+    answer(common, json!({ "report": path(&report) }), format_args!("report: {}", shown(&report)))
 }

@@ -1,0 +1,186 @@
+//! Arrays from the command line: numbers as they are typed, and files in NumPy's formats or as text.
+
+mod numpy;
+mod table;
+
+use crate::ending::Trouble;
+use esscher_core::measure::Empirical;
+use esscher_lab::ErrorKind::{self, Usage};
+use esscher_questions::asking;
+use std::fmt::Display;
+use std::path::Path;
+
+/// Rows of numbers, with the name that messages use.
+#[derive(Debug, Clone)]
+pub(crate) struct Array {
+    name: String,
+    pub(crate) rows: usize,
+    pub(crate) columns: usize,
+    /// Row after row.
+    pub(crate) values: Vec<f64>,
+    /// Given as a list, which may be a row or a column.
+    is_list: bool,
+}
+
+/// An array has at most so many numbers: 4 GiB as doubles, which suits a workstation.
+const MOST_NUMBERS: u64 = 1 << 29;
+
+/// An array that stands for an option has at most so many: it is checked entry by entry, which takes more memory than tokens do.
+const MOST_IN_AN_OPTION: usize = 1 << 24;
+
+/// A file of an array, known by its ending in small or capital letters.
+pub(crate) struct ArrayFile<'a> {
+    path: &'a str,
+    format: Format<'a>,
+}
+
+enum Format<'a> {
+    Npy,
+    /// An archive, and the array of it that is meant.
+    Npz(Option<&'a str>),
+    Text,
+}
+
+impl<'a> ArrayFile<'a> {
+    /// The file that a text names, if it names one.
+    pub(crate) fn named(text: &'a str) -> Option<Self> {
+        if let Some(place) = text.to_ascii_lowercase().rfind(".npz:") {
+            let (path, array) = (&text[..place + 4], &text[place + 5..]);
+            return Some(ArrayFile { path, format: Format::Npz(Some(array)) });
+        }
+        let ending = Path::new(text).extension()?.to_str()?.to_ascii_lowercase();
+        let format = match ending.as_str() {
+            "npy" => Format::Npy,
+            "npz" => Format::Npz(None),
+            "csv" | "tsv" | "txt" => Format::Text,
+            _ => return None,
+        };
+        Some(ArrayFile { path: text, format })
+    }
+
+    pub(crate) fn read(&self) -> Result<Array, Trouble> {
+        let array = match self.format {
+            Format::Npy => numpy::file(self.path),
+            Format::Npz(array) => numpy::archive(self.path, array),
+            Format::Text => table::file(self.path),
+        }?;
+        array.finite()
+    }
+}
+
+impl Array {
+    /// An array that stands for an option: from a file if the text names one, else numbers, rows between `;`, entries between `,`.
+    pub(crate) fn read(text: &str) -> Result<Self, Trouble> {
+        let array = match ArrayFile::named(text) {
+            Some(file) => file.read()?,
+            None => typed(text)?.finite()?,
+        };
+        if array.values.len() > MOST_IN_AN_OPTION {
+            let reason =
+                format!("it holds {} numbers, expected at most {MOST_IN_AN_OPTION}", array.values.len());
+            return Err(refuse(&array.name, reason));
+        }
+        Ok(array)
+    }
+
+    /// A prompt: one token per row; a list is tokens of dimension one.
+    pub(crate) fn prompt(&self) -> Result<Empirical, Trouble> {
+        let dimension = if self.is_list { 1 } else { self.columns };
+        if dimension > asking::LARGEST_DIMENSION {
+            let (name, most) = (&self.name, asking::LARGEST_DIMENSION);
+            let message = format!("{name}: expected tokens of dimension up to {most}, found {dimension}");
+            return Err(Trouble::with_hint(ErrorKind::Array, message, "a prompt has one token per row"));
+        }
+        Empirical::from_tokens(dimension, &self.values)
+            .map_err(|error| Trouble::request(ErrorKind::Array, error.to_string()))
+    }
+
+    fn finite(self) -> Result<Self, Trouble> {
+        match self.values.iter().position(|value| !value.is_finite()) {
+            None => Ok(self),
+            Some(index) => {
+                let (row, column) = (index / self.columns, index % self.columns);
+                let (name, value) = (&self.name, self.values[index]);
+                let message = format!("{name}: entry [{row}, {column}] is {value}, expected a finite number");
+                Err(Trouble::request(ErrorKind::Array, message))
+            }
+        }
+    }
+}
+
+/// The beginning of what was typed, for messages.
+fn shortened(text: &str) -> String {
+    let begin: String = text.chars().take(40).collect();
+    if text.chars().nth(40).is_some() { begin + "…" } else { begin }
+}
+
+fn refuse(name: &str, reason: impl Display) -> Trouble {
+    Trouble::request(ErrorKind::Array, format!("cannot read {name}: {reason}"))
+}
+
+fn refuse_with(name: &str, reason: impl Display, hint: impl Into<String>) -> Trouble {
+    Trouble::with_hint(ErrorKind::Array, format!("cannot read {name}: {reason}"), hint)
+}
+
+/// A file, open; what it is, is known before anything is read.
+fn open(path: &str) -> Result<std::fs::File, Trouble> {
+    esscher_lab::open_file(Path::new(path)).map_err(|error| Trouble::Request {
+        kind: error.kind(),
+        message: error.to_string(),
+        hint: None,
+    })
+}
+
+fn typed(text: &str) -> Result<Array, Trouble> {
+    let name = format!("`{}`", shortened(text));
+    let number = |entry: &str| {
+        entry.parse::<f64>().map_err(|_| {
+            let message = format!("{name}: `{}` is not a number", shortened(entry));
+            let hint = "give numbers like 0.5,-1 (rows between ;) or a file .npy, .npz:NAME, .csv";
+            Trouble::with_hint(Usage, message, hint)
+        })
+    };
+    let mut rows = Rows::default();
+    for row in text.split(';') {
+        let entries = row.split([',', ' ']).filter(|entry| !entry.is_empty());
+        for entry in entries {
+            rows.values.push(number(entry)?);
+        }
+        rows.end().map_err(|reason| refuse(&name, reason))?;
+    }
+    rows.array(name)
+}
+
+/// Rows that are read one after the other.
+#[derive(Default)]
+struct Rows {
+    values: Vec<f64>,
+    rows: usize,
+    columns: usize,
+}
+
+impl Rows {
+    /// Ends a row, which must be as long as the others; the reason if it is not.
+    fn end(&mut self) -> Result<(), String> {
+        let found = self.values.len() - self.rows * self.columns;
+        if self.rows == 0 {
+            self.columns = found;
+        }
+        self.rows += 1;
+        if found != self.columns {
+            return Err(format!("row {} has {found} entries, expected {}", self.rows, self.columns));
+        }
+        if self.values.len() as u64 > MOST_NUMBERS {
+            return Err(format!("it holds more than {MOST_NUMBERS} numbers"));
+        }
+        Ok(())
+    }
+
+    fn array(self, name: String) -> Result<Array, Trouble> {
+        let Rows { values, rows, columns } = self;
+        if values.is_empty() {
+            return Err(refuse(&name, "it holds no numbers"));
+        }
+        Ok(Array { name, rows, columns, values, is_list: false })
+    }
+}

@@ -1,0 +1,245 @@
+//! Arrays in NumPy's formats: a single one (.npy), or one of an archive (.npz).
+
+use super::{Array, MOST_NUMBERS, open, refuse, refuse_with};
+use crate::ending::Trouble;
+use npyz::npz::{NpzArchive, file_name_from_array_name};
+use npyz::{DType, Endianness, NpyHeader, Order, TypeChar, TypeStr};
+use std::io::{self, BufReader, ErrorKind, Read};
+
+pub(super) fn file(path: &str) -> Result<Array, Trouble> {
+    let file = open(path)?;
+    let bytes = file.metadata().map_err(|error| refuse(path, error))?.len();
+    array(path, BufReader::new(file), bytes)
+}
+
+/// What an archive may unpack to, in times of its own size: random numbers in single precision hardly shrink, so that more is a
+/// few numbers over and over, or an attack on the memory. The audit refuses dumps in the same way.
+const LARGEST_EXPANSION: u64 = 16;
+
+/// Identities and masks of usual sizes shrink more, and may.
+const FREE_EXPANSION: u64 = 64 << 20;
+
+pub(super) fn archive(path: &str, array_name: Option<&str>) -> Result<Array, Trouble> {
+    let file = open(path)?;
+    let bytes = file.metadata().map_err(|error| refuse(path, error))?.len();
+    let mut archive = NpzArchive::new(BufReader::new(file))
+        .map_err(|_| refuse(path, "it is no NumPy archive (.npz), or it is truncated"))?;
+    let names: Vec<String> = archive.array_names().map(str::to_string).collect();
+    let wanted = match (array_name, names.as_slice()) {
+        (Some(name), _) if names.iter().any(|found| found == name) => name.to_string(),
+        (None, [single]) => single.clone(),
+        (_, []) => return Err(refuse(path, "it holds no arrays")),
+        _ => {
+            let some: Vec<&str> = names.iter().take(20).map(String::as_str).collect();
+            let more = if names.len() > 20 { ", …" } else { "" };
+            let hint = format!("it holds {}{more}; write {path}:NAME", some.join(", "));
+            let reason = match array_name {
+                Some(array) => format!("it has no array `{array}`"),
+                None => format!("it holds {} arrays", names.len()),
+            };
+            return Err(refuse_with(path, reason, hint));
+        }
+    };
+    let name = format!("{path}:{wanted}");
+    let member = archive.zip_archive().by_name(&file_name_from_array_name(&wanted));
+    let member = member.map_err(|error| refuse(&name, format!("it does not unpack: {error}")))?;
+    let unpacked = member.size();
+    if unpacked > bytes.saturating_mul(LARGEST_EXPANSION).saturating_add(FREE_EXPANSION) {
+        let reason = format!("it unpacks to {unpacked} bytes, more than {LARGEST_EXPANSION} times the archive");
+        return Err(refuse_with(&name, reason, "write the archive with numpy.savez, uncompressed"));
+    }
+    array(&name, member, unpacked)
+}
+
+/// An array of so many bytes with its header; nothing is reserved or read that does not fit these.
+fn array(name: &str, mut reader: impl Read, bytes: u64) -> Result<Array, Trouble> {
+    let (header, begun) = header(name, &mut reader, bytes)?;
+    let shape = header.shape();
+    let number = match header.dtype() {
+        DType::Plain(kind) => Number::of(&kind).ok_or_else(|| not_numbers(name, &kind))?,
+        _ => return Err(records(name)),
+    };
+    let entries = shape.iter().try_fold(1_u64, |product, side| product.checked_mul(*side));
+    let Some(entries) = entries.filter(|entries| *entries <= MOST_NUMBERS) else {
+        let reason = format!("its shape {shape:?} is too large: expected at most {MOST_NUMBERS} numbers");
+        return Err(refuse(name, reason));
+    };
+    if entries == 0 {
+        return Err(refuse(name, format!("its shape {shape:?} has no entries")));
+    }
+    let (rows, columns, is_list) = match shape {
+        [] => (1, 1, false),
+        [columns] => (1, *columns as usize, true),
+        [rows, columns] => (*rows as usize, *columns as usize, false),
+        _ => return Err(refuse(name, format!("expected one or two dimensions, found the shape {shape:?}"))),
+    };
+    let (expected, found) = (entries * number.size as u64, bytes.saturating_sub(begun));
+    if found < expected {
+        return Err(truncated(name, format!("its shape {shape:?} needs {expected} bytes, there are fewer")));
+    }
+    let more = || refuse(name, format!("its shape {shape:?} needs {expected} bytes, there are more"));
+    if found > expected {
+        return Err(more());
+    }
+    let is_turned = header.order() == Order::Fortran && !is_list;
+    // Where the number of this place in the file belongs.
+    let place = |index: usize| if is_turned { (index % rows) * columns + index / rows } else { index };
+    let mut values = vec![0.0; rows * columns];
+    let mut piece = vec![0; PIECE * number.size];
+    for first in (0..values.len()).step_by(PIECE) {
+        let count = PIECE.min(values.len() - first);
+        let piece = &mut piece[..count * number.size];
+        reader.read_exact(piece).map_err(|error| unread(name, &error))?;
+        for (index, written) in piece.chunks_exact_mut(number.size).enumerate() {
+            let place = place(first + index);
+            values[place] = number.read(written).map_err(|reason| {
+                refuse(name, format!("entry [{}, {}] {reason}", place / columns, place % columns))
+            })?;
+        }
+    }
+    // At its end an archive compares the sum of what was read.
+    match reader.read(&mut [0]).map_err(|error| unread(name, &error))? {
+        0 => Ok(Array { name: name.to_string(), rows, columns, values, is_list }),
+        _ => Err(more()),
+    }
+}
+
+/// Numbers that are read at a time.
+const PIECE: usize = 1 << 14;
+
+/// How every array begins.
+const MAGIC: &[u8] = b"\x93NUMPY";
+
+/// Headers of real files have some hundred bytes.
+const LONGEST_HEADER: u64 = 1 << 16;
+
+/// The header, and how many bytes it takes with what stands before it.
+fn header(name: &str, reader: &mut impl Read, bytes: u64) -> Result<(NpyHeader, u64), Trouble> {
+    if bytes == 0 {
+        return Err(refuse(name, "it is empty"));
+    }
+    let inside = || truncated(name, "it ends inside its header");
+    let mut start = [0; 12];
+    let known = bytes.min(MAGIC.len() as u64) as usize;
+    reader.read_exact(&mut start[..known]).map_err(|error| unread(name, &error))?;
+    if !MAGIC.starts_with(&start[..known]) {
+        return Err(refuse(name, "it is no NumPy array: it does not begin like one"));
+    }
+    reader.read_exact(&mut start[known..10]).map_err(|_| inside())?;
+    // Since version 2 the length of the header has four bytes instead of two.
+    let (begun, length) = match start[6] {
+        1 => (10, u64::from(u16::from_le_bytes([start[8], start[9]]))),
+        2 | 3 => {
+            reader.read_exact(&mut start[10..]).map_err(|_| inside())?;
+            (12, u64::from(u32::from_le_bytes([start[8], start[9], start[10], start[11]])))
+        }
+        version => return Err(refuse(name, format!("its format has the version {version}, expected 1 to 3"))),
+    };
+    if length > LONGEST_HEADER {
+        return Err(refuse(name, format!("its header would have {length} bytes")));
+    }
+    let mut whole = start[..begun].to_vec();
+    whole.resize(begun + length as usize, 0);
+    reader.read_exact(&mut whole[begun..]).map_err(|_| inside())?;
+    let text = &whole[begun..];
+    // The library parses any Python literal, recursively, and multiplies the sizes unchecked: 18 digits cannot overflow.
+    let count = |what: fn(&u8) -> bool| text.iter().filter(|byte| what(byte)).count();
+    if count(|byte| b"([{".contains(byte)) > 3 {
+        return Err(records(name));
+    }
+    if count(u8::is_ascii_digit) > 18 {
+        return Err(refuse(name, format!("its shape is too large: expected at most {MOST_NUMBERS} numbers")));
+    }
+    let header = NpyHeader::from_reader(whole.as_slice()).map_err(|error| {
+        let reason: String = error.to_string().lines().next().unwrap_or_default().chars().take(100).collect();
+        refuse(name, format!("its header makes no sense: {reason}"))
+    })?;
+    Ok((header, whole.len() as u64))
+}
+
+fn truncated(name: &str, how: impl std::fmt::Display) -> Trouble {
+    refuse(name, format!("it is truncated: {how}"))
+}
+
+fn unread(name: &str, error: &io::Error) -> Trouble {
+    match error.kind() {
+        ErrorKind::UnexpectedEof => truncated(name, "it ends before its last entry"),
+        _ => refuse(name, error),
+    }
+}
+
+fn records(name: &str) -> Trouble {
+    refuse_with(name, "its entries are records, expected numbers", "save the fields as columns of one array")
+}
+
+fn not_numbers(name: &str, kind: &TypeStr) -> Trouble {
+    let (what, hint) = match kind.type_char() {
+        TypeChar::DateTime | TypeChar::TimeDelta => {
+            ("dates or times", "make numbers of them, for example (t - t[0]) / numpy.timedelta64(1, 's')")
+        }
+        TypeChar::Object => ("Python objects", "save it with .astype(float)"),
+        TypeChar::Complex => ("complex numbers", "save the real part, or real and imaginary parts as columns"),
+        _ => ("of another type", "save it with .astype(float)"),
+    };
+    refuse_with(name, format!("its entries have the type `{kind}` ({what}), expected real numbers"), hint)
+}
+
+/// How a number is written.
+struct Number {
+    kind: Kind,
+    size: usize,
+    is_big_endian: bool,
+}
+
+enum Kind {
+    Truth,
+    Signed,
+    Unsigned,
+    Float,
+}
+
+impl Number {
+    /// The types that a double can hold.
+    fn of(written: &TypeStr) -> Option<Self> {
+        let size = usize::try_from(written.size_field()).ok()?;
+        let kind = match (written.type_char(), size) {
+            (TypeChar::Bool, 1) => Kind::Truth,
+            (TypeChar::Int, 1 | 2 | 4 | 8) => Kind::Signed,
+            (TypeChar::Uint, 1 | 2 | 4 | 8) => Kind::Unsigned,
+            (TypeChar::Float, 2 | 4 | 8) => Kind::Float,
+            _ => return None,
+        };
+        Some(Number { kind, size, is_big_endian: written.endianness() == Endianness::Big })
+    }
+
+    /// The number in these bytes, which may be turned round; the reason if a double is another number.
+    fn read(&self, bytes: &mut [u8]) -> Result<f64, String> {
+        if self.is_big_endian {
+            bytes.reverse();
+        }
+        let mut all = [0; 8];
+        all[..bytes.len()].copy_from_slice(bytes);
+        let bits = u64::from_le_bytes(all);
+        let whole = match self.kind {
+            Kind::Float => {
+                return Ok(match self.size {
+                    2 => half::f16::from_bits(bits as u16).to_f64(),
+                    4 => f64::from(f32::from_bits(bits as u32)),
+                    _ => f64::from_bits(bits),
+                });
+            }
+            Kind::Truth if bits > 1 => return Err(format!("is the byte {bits}, expected 0 or 1")),
+            Kind::Truth | Kind::Unsigned => i128::from(bits),
+            Kind::Signed => {
+                let unused = 64 - 8 * self.size as u32;
+                i128::from(((bits << unused) as i64) >> unused)
+            }
+        };
+        let value = whole as f64;
+        if value as i128 == whole {
+            Ok(value)
+        } else {
+            Err(format!("is {whole}, which a double cannot hold exactly: expected at most 2^53"))
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! Arrays that users bring along: what is read, what is refused, and why.
+
+mod common;
+
+use common::{doubles, npy, refuse, succeed};
+use npyz::zip::write::{FileOptions, ZipWriter};
+use serde_json::Value;
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// The mean of the tokens in a file, which attention at the query 0 is.
+fn mean(folder: &Path, file: &str) -> Vec<f64> {
+    for query in ["0", "0,0"] {
+        let asked = ["attend", "--tokens", file, "--query", query, "--json"];
+        let output = common::run(folder, &asked);
+        if output.status.success() {
+            let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+            let rows = found["rows"].as_array().unwrap().iter();
+            let outputs = rows.filter(|row| row["quantity"] == "output");
+            return outputs.map(|row| row["value"].as_f64().unwrap()).collect();
+        }
+    }
+    panic!("{file}: {}", common::texts(&common::run(folder, &["attend", "--tokens", file, "--query", "0"])).1)
+}
+
+fn refused(folder: &Path, file: &str, said: &str) {
+    let told = refuse(folder, &["attend", "--tokens", file, "--query", "0,0"], 2);
+    assert!(told.contains(said), "{file}: expected {said}: {told}");
+}
+
+#[test]
+fn a_table_as_text_holds_what_it_says_or_is_refused() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path();
+    for (text, expected) in [
+        (b"\xef\xbb\xbf1,2\n3,4\n".as_slice(), [2.0, 3.0]),
+        (b"1,2\r3,4\r", [2.0, 3.0]),
+        (b"1,2\r\n\r\n3,4\r\n", [2.0, 3.0]),
+        (b"\"1\",\"2\"\n\"3\", \"4\" \n", [2.0, 3.0]),
+        (b"\"a, \"\"b\"\"\nc\",d\n1,2\n3,4", [2.0, 3.0]),
+        (b"\"x\" \"y\"\n1 2\n3 4", [2.0, 3.0]),
+        (b"# 5,6\nx;y\n1;2\n# 7\n3;4\n", [2.0, 3.0]),
+    ] {
+        fs::write(folder.join("good.csv"), text).unwrap();
+        assert_eq!(mean(folder, "good.csv"), expected, "{}", String::from_utf8_lossy(text));
+    }
+    for (text, said) in [
+        (b"\"1,5\"\n\"2,5\"\n\"3,5\"\n".as_slice(), "line 1: `1,5` is not a number"),
+        (b"\"1,000\"\n\"900\"\n", "line 1: `1,000` is not a number"),
+        (b"x\n\"1,000\"\n", "line 2: `1,000` is not a number"),
+        (b"1,5;2,5\n", "line 1: `1,5` is not a number"),
+        (b"1,\"2\"3\n", "line 1: `\"2\"3` is not a number"),
+        (b"1,2,\n3,4,\n", "line 1: an entry is empty"),
+        (b"1,2\n\"3,4\n5,6\n", "line 2: a quote is not closed"),
+        (b"1,2\n3,\0\n", "line 2: it holds a zero byte"),
+        (b"\xff\xfe1\0,\x002\0\n\0", "UTF-16"),
+        (b"1,2\n3,\xff\n", "line 2: it is not UTF-8"),
+        (b"1_000,2\n", "line 1: `1_000` is not a number"),
+    ] {
+        fs::write(folder.join("bad.csv"), text).unwrap();
+        refused(folder, "bad.csv", said);
+    }
+    fs::write(folder.join("long.csv"), vec![b'1'; 17 << 20]).unwrap();
+    refused(folder, "long.csv", "line 1 has more than");
+}
+
+#[test]
+fn every_number_type_of_numpy_is_read_exactly_or_refused_by_name() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path();
+    let write = |descr: &str, shape: &str, data: &[u8]| {
+        fs::write(folder.join("some.npy"), npy(descr, false, shape, data)).unwrap();
+    };
+    for (descr, shape, data, expected) in [
+        ("|b1", "(2, 1)", [0, 1].as_slice(), 0.5),
+        ("|i1", "(2, 1)", &[0xff, 0xfe], -1.5),
+        ("|u1", "(2,)", &[0xff, 0xfe], 254.5),
+        ("<u2", "(2,)", &[0, 1, 2, 1], 257.0),
+        (">u2", "(2,)", &[1, 0, 1, 2], 257.0),
+        ("<i2", "(1,)", &[0xfe, 0xff], -2.0),
+        (">u4", "(1,)", &[0xff, 0, 0, 0], 4_278_190_080.0),
+        ("<u8", "()", &[1, 0, 0, 0, 0, 0, 0, 0], 1.0),
+        ("<i8", "(1,)", &[0, 0, 0, 0, 0, 0, 0, 0x40], 4_611_686_018_427_387_904.0),
+        ("<f2", "(1, 1)", &[0x00, 0x3e], 1.5),
+        (">f4", "(1, 1)", &[0x3f, 0xc0, 0, 0], 1.5),
+        (">f8", "(1, 1)", &[0x3f, 0xf8, 0, 0, 0, 0, 0, 0], 1.5),
+    ] {
+        write(descr, shape, data);
+        assert_eq!(mean(folder, "some.npy"), [expected], "{descr}");
+    }
+    let large = 9_007_199_254_740_993_u64.to_le_bytes();
+    for (descr, shape, data, said) in [
+        ("<M8[D]", "(1, 2)", [0; 16].as_slice(), "`<M8[D]` (dates or times)"),
+        ("<m8[s]", "(1, 2)", &[0; 16], "`<m8[s]` (dates or times)"),
+        ("|O", "(2, 2)", &[0; 8], "`|O` (Python objects)"),
+        ("<c16", "(1, 1)", &[0; 16], "`<c16` (complex numbers)"),
+        ("<f16", "(1, 1)", &[0; 16], "`<f16`"),
+        ("<U3", "(1, 1)", &[0; 12], "`<U3`"),
+        ("|b1", "(1, 2)", &[0, 2], "entry [0, 1] is the byte 2"),
+        ("<i8", "(1, 1)", &large, "entry [0, 0] is 9007199254740993, which a double cannot hold"),
+        ("<f8", "(0, 2)", &[], "has no entries"),
+        ("<f8", "(4, 2)", &[0; 63], "it is truncated"),
+        ("<f8", "(4, 2)", &[0; 65], "there are more"),
+        ("<f8", "(536870913,)", &[], "is too large"),
+    ] {
+        write(descr, shape, data);
+        refused(folder, "some.npy", said);
+    }
+    let record = npy("<f8", false, "(1,)", &[0; 16]);
+    let record = String::from_utf8_lossy(&record[10..record.len() - 16])
+        .replace("'<f8'", "[('x', '<f8'), ('y', '<f8')]")
+        .into_bytes();
+    let with = |version: u8, length: &[u8], header: &[u8], data: &[u8]| {
+        [b"\x93NUMPY", [version, 0].as_slice(), length, header, data].concat()
+    };
+    let bytes = with(1, &(record.len() as u16).to_le_bytes(), &record, &[0; 16]);
+    fs::write(folder.join("records.npy"), bytes).unwrap();
+    refused(folder, "records.npy", "its entries are records");
+    let plain = npy("<f8", true, "(2, 2)", &[]);
+    let data = doubles(&[1.0, 2.0, 3.0, 5.0]);
+    for version in [2, 3] {
+        let length = (plain.len() as u32 - 10).to_le_bytes();
+        fs::write(folder.join("later.npy"), with(version, &length, &plain[10..], &data)).unwrap();
+        assert_eq!(mean(folder, "later.npy"), [1.5, 4.0], "version {version}, in Fortran order");
+    }
+    let whole = npy("<f8", false, "(1, 2)", &doubles(&[1.0, 2.0]));
+    for (end, said) in
+        [(0, "it is empty"), (3, "it is truncated"), (9, "it is truncated"), (60, "it is truncated")]
+    {
+        fs::write(folder.join("cut.npy"), &whole[..end]).unwrap();
+        refused(folder, "cut.npy", said);
+    }
+    fs::write(folder.join("text.npy"), "1,2\n").unwrap();
+    refused(folder, "text.npy", "it is no NumPy array");
+    fs::write(folder.join("text.npz"), "1,2\n").unwrap();
+    refused(folder, "text.npz", "it is no NumPy archive");
+}
+
+/// An archive with one array, deflated.
+fn archive(path: &Path, header: &[u8], zeros: usize) {
+    let mut writer = ZipWriter::new(fs::File::create(path).unwrap());
+    writer.start_file("a.npy", FileOptions::default()).unwrap();
+    writer.write_all(header).unwrap();
+    let piece = vec![0; 1 << 20];
+    for begun in (0..zeros).step_by(piece.len()) {
+        writer.write_all(&piece[..piece.len().min(zeros - begun)]).unwrap();
+    }
+    writer.finish().unwrap();
+}
+
+#[test]
+fn capital_letters_name_files_too_and_archives_that_explode_are_refused_before() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path();
+    fs::write(folder.join("A.NPY"), npy("<f8", false, "(1, 2)", &doubles(&[1.0, 2.0]))).unwrap();
+    fs::write(folder.join("A.Csv"), "1,2\n").unwrap();
+    archive(&folder.join("A.NPZ"), &npy("<f8", false, "(1000, 2)", &[]), 16_000);
+    for (file, expected) in
+        [("A.NPY", [1.0, 2.0]), ("A.Csv", [1.0, 2.0]), ("A.NPZ", [0.0, 0.0]), ("A.NPZ:a", [0.0, 0.0])]
+    {
+        assert_eq!(mean(folder, file), expected, "{file}");
+    }
+    succeed(folder, &["attend", "--tokens", "gaussian:2", "--query", "A.NPY"]);
+    let bytes = 100 << 20;
+    archive(&folder.join("bomb.npz"), &npy("<f8", false, &format!("({}, 2)", bytes / 16), &[]), bytes);
+    refused(folder, "bomb.npz", "more than 16 times the archive");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_device_is_no_array() {
+    let place = tempfile::tempdir().unwrap();
+    let began = Instant::now();
+    for name in ["z.csv", "z.npy", "z.npz"] {
+        std::os::unix::fs::symlink("/dev/zero", place.path().join(name)).unwrap();
+        refused(place.path(), name, name);
+    }
+    refused(place.path(), "z.npz:a", "z.npz");
+    assert!(began.elapsed() < Duration::from_secs(10), "nothing of it was read");
+}
