@@ -38,6 +38,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from esscher import _native
+from esscher._equality import Compared
 from esscher._progress import Progress, ask
 from esscher.results import Results
 
@@ -53,7 +54,7 @@ __all__ = ["Audit", "Readers", "StreamingCache", "audit", "calibrate", "models",
 _Singles = NDArray[np.float32]
 
 
-class Audit:
+class Audit(Compared):
     """What an audit found of a checkpoint, or of dumps; its folder holds the runs ``heads`` and ``model``.
 
     Verdicts are those of the model as it would be deployed (``running``), on texts of ``length`` tokens: *accepted* if
@@ -200,7 +201,7 @@ def models() -> Results:
 
 
 @dataclass(frozen=True, eq=False)
-class Readers:
+class Readers(Compared):
     """What calibration tells of those who read a key-value head: all that a streaming cache may know in advance."""
 
     mean_tilt: _Singles

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from esscher import _figures, _native
+from esscher._equality import Compared
 from esscher._native import Measure, SoftmaxAttention
 from esscher._progress import Progress, ask
 from esscher.results import Results
@@ -113,8 +114,8 @@ def finite_prompt(
     return FinitePrompt(columns, bias, covariance)
 
 
-@dataclass(frozen=True)
-class DeltaMethod:
+@dataclass(frozen=True, eq=False)
+class DeltaMethod(Compared):
     """First-order constants of a finite prompt at a query; see :func:`delta_method`."""
 
     bias: NDArray[np.float64]

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from esscher import _figures, _native
+from esscher._equality import Compared
 from esscher.results import Results
 
 if TYPE_CHECKING:
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
 __all__ = ["LocalSlopes", "RateFit", "local_slopes", "rate_fit"]
 
 
-@dataclass(frozen=True)
-class RateFit:
+@dataclass(frozen=True, eq=False)
+class RateFit(Compared):
     """value ≈ c·L^{−κ}, fitted by least squares on logarithmic axes; see :func:`rate_fit`."""
 
     exponent: float

@@ -11,7 +11,8 @@ import contextlib
 import importlib
 import math
 import os
-import tempfile
+import secrets
+import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,12 +21,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from esscher import _paths
+from esscher._equality import Compared
+
 __all__ = ["Recorder", "Recording", "record"]
 
 _Array = npt.NDArray[np.float32]
 
 #: The name under which transformers knows our attention function while a model is recorded.
 _REGISTERED = "esscher_recording"
+#: The tensor that every dump has.
+_FIRST = "layer.0.queries"
+#: Headers of .safetensors files are shorter.
+_LONGEST_HEADER = 100_000_000
 #: What models call the matrix from the heads' outputs to the stream.
 _PROJECTIONS = ("o_proj", "out_proj", "c_proj", "dense", "wo", "output.dense")
 
@@ -43,8 +51,8 @@ class Recording:
     head_dimension: int
 
 
-@dataclass(frozen=True)
-class _Layer:
+@dataclass(frozen=True, eq=False)
+class _Layer(Compared):
     queries: _Array
     keys: _Array
     values: _Array
@@ -65,7 +73,7 @@ def record(model: Any, inputs: Any, path: str | os.PathLike[str]) -> Recording:
     >>> inputs = AutoTokenizer.from_pretrained(name)(text, return_tensors="pt")  # doctest: +SKIP
     >>> es.recording.record(model, inputs, "heads.npz")                       # doctest: +SKIP
     """
-    _check_ending(Path(path))
+    _target(path)
     if not callable(model):
         raise TypeError(f"model: expected a PyTorch module, found an object of type {type(model).__name__}")
     torch = _torch()
@@ -86,7 +94,7 @@ def record(model: Any, inputs: Any, path: str | os.PathLike[str]) -> Recording:
     return recorder.write(path)
 
 
-class Recorder:
+class Recorder(Compared):
     """Layers of heads, collected one by one and then written.
 
     ``add`` takes arrays; ``listen_to_torch`` and ``listen_to_transformers`` add what a forward pass inside does.
@@ -246,9 +254,11 @@ class Recorder:
                 getattr(mapping, "_global_mapping", {}).pop(_REGISTERED, None)
 
     def write(self, path: str | os.PathLike[str]) -> Recording:
-        """Writes the layers to a ``.npz`` or ``.safetensors`` file, whole or not at all."""
-        target = Path(path)
-        _check_ending(target)
+        """Writes the layers to a ``.npz`` or ``.safetensors`` file, whole or not at all.
+
+        An older dump of that name is replaced; anything else that has the name is refused and stays.
+        """
+        target = _target(path)
         if not self._layers:
             raise ValueError(
                 "nothing was recorded: the model called neither the attention functions of transformers nor "
@@ -267,22 +277,25 @@ class Recorder:
             for name, optional in (("residual", layer.residual), ("output", layer.output)):
                 if optional is not None:
                     tensors[f"layer.{number}.{name}"] = optional
-        handle, part = tempfile.mkstemp(prefix=".part-", suffix=target.suffix, dir=target.parent)
-        os.close(handle)
+        part = target.with_name(f".part-{secrets.token_hex(8)}")
         try:
-            if target.suffix == ".npz":
-                # A file and no name: savez would take a tensor called `file` for its own argument, and add endings.
-                with open(part, "wb") as file:
+            # A file and no name: savez would take a tensor called `file` for its own argument, and add endings.
+            with open(part, "xb") as file:
+                if target.suffix == ".npz":
                     np.savez(file, order=np.array(first.order), **tensors)  # type: ignore[arg-type]
-            else:
-                _safetensors().save_file(tensors, part, metadata={"order": first.order})
+                else:
+                    _safetensors().save_file(tensors, part, metadata={"order": first.order})
+                file.flush()
+                os.fsync(file.fileno())
             os.replace(part, target)
         except BaseException:
             with contextlib.suppress(OSError):
                 os.remove(part)
             raise
         tokens, heads, _ = first.queries.shape
-        return Recording(target, first.order, len(self._layers), tokens, heads, first.keys.shape[1], width)
+        return Recording(
+            _paths.path("path", path), first.order, len(self._layers), tokens, heads, first.keys.shape[1], width
+        )
 
     def _order(self, mask: Any, causal: bool, key: Any) -> str:
         """Who sees whom; the mask says it if there is one."""
@@ -387,13 +400,35 @@ def _masks() -> Any:
         return None
 
 
-def _check_ending(path: Path) -> None:
-    if path.suffix not in (".npz", ".safetensors"):
-        raise ValueError(f"path: expected a name that ends in .npz or .safetensors, found {path.name!r}")
-    if path.suffix == ".safetensors":
+def _target(path: str | os.PathLike[str]) -> Path:
+    """Where a dump may be written: a new file, or a dump that it replaces. A link stays: what it points to is meant."""
+    target = _paths.path("path", path)
+    if target.suffix not in (".npz", ".safetensors"):
+        raise ValueError(f"path: expected a name that ends in .npz or .safetensors, found {target.name!r}")
+    if target.suffix == ".safetensors":
         _safetensors()
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"path: there is no folder {path.parent}")
+    target = Path(os.path.realpath(target))
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"path: there is no folder {target.parent}")
+    if os.path.lexists(target) and not _is_dump(target):
+        raise FileExistsError(f"path: {target} exists and is no dump: it is kept; choose another name or move it away")
+    return target
+
+
+def _is_dump(path: Path) -> bool:
+    """Whether a file is a dump, as far as its table of contents says; an empty file counts, since nothing is lost."""
+    if not path.is_file():
+        return False
+    try:
+        if zipfile.is_zipfile(path):
+            with zipfile.ZipFile(path) as archive:
+                return f"{_FIRST}.npy" in archive.namelist()
+        with open(path, "rb") as file:
+            beginning = file.read(8)
+            size = int.from_bytes(beginning, "little")
+            return not beginning or (size < _LONGEST_HEADER and f'"{_FIRST}"'.encode() in file.read(size))
+    except (OSError, zipfile.BadZipFile):
+        return False
 
 
 def _torch() -> Any:

@@ -6,19 +6,23 @@ through three functions of the score variance (:func:`response`), so that no pro
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
+from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from esscher import _native
+from esscher._equality import Compared, same
 from esscher._native import Block, LinearAttentionTraining, Measure, spiked, toeplitz
 from esscher._progress import Progress, ask
 from esscher.estimate import Estimate
 from esscher.flows import Attention, Flow, Method, Training, title_of
 from esscher.results import Results
-from esscher.tasks import Predictor, Task, of_native
+from esscher.tasks import Predictor, Task, made_again, of_native, recipe
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,8 +36,8 @@ _Array = NDArray[np.float64]
 _Kind = TypeVar("_Kind", bound=Flow)
 
 
-@dataclass(frozen=True)
-class BlockGradient:
+@dataclass(frozen=True, eq=False)
+class BlockGradient(Compared):
     """A risk with its gradient in A and b."""
 
     risk: Estimate
@@ -46,8 +50,8 @@ class BlockGradient:
         return float(np.hypot(np.linalg.norm(self.matrix), self.gain))
 
 
-@dataclass(frozen=True)
-class HeadGradient:
+@dataclass(frozen=True, eq=False)
+class HeadGradient(Compared):
     """A risk with its gradient in U and v; the last column of that in U is zero, as the query's last entry is."""
 
     risk: Estimate
@@ -57,8 +61,8 @@ class HeadGradient:
     """Root of the summed squared errors of all entries of the gradient; 0 where it is exact."""
 
 
-@dataclass(frozen=True)
-class SpectralGradient:
+@dataclass(frozen=True, eq=False)
+class SpectralGradient(Compared):
     """A risk with its gradient in the entries of A, one per direction of each group, and in b."""
 
     risk: Estimate
@@ -184,7 +188,9 @@ class LinearRegression(_Trained, Task):
     @property
     def spectral(self) -> SpectralTask:
         """The task by its eigenvalues; ValueError if Σ and Σ_q do not commute."""
-        return SpectralTask(self._native.spectral())
+        task = SpectralTask(self._native.spectral())
+        task._made_by = (attrgetter("spectral"), (self,))
+        return task
 
     def risk(
         self,
@@ -350,6 +356,16 @@ class SpectralTask(_Trained, _native.SpectralTask):
     (2,)
     """
 
+    def __init__(self, eigenvalues: ArrayLike | _native.SpectralTask, *more: Any, **named: Any) -> None:
+        # The native half has read the arguments: they are kept for pickles.
+        of_another = isinstance(eigenvalues, _native.SpectralTask)
+        made_by = (partial(SpectralTask, **named), (eigenvalues, *more))
+        self._made_by: Any = getattr(eigenvalues, "_made_by", None) if of_another else copy.deepcopy(made_by)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        made_by: tuple[Any, ...] = self._made_by
+        return made_by
+
     @property
     def spectral(self) -> SpectralTask:
         """The task itself."""
@@ -431,7 +447,8 @@ class DrawnCovariates:
         longest: int = 100,
         seed: int = 0,
     ) -> None:
-        self._native = _native.DrawnCovariates(locals())
+        self._recipe = recipe(locals())
+        self._native = _native.DrawnCovariates(self._recipe)
         self.noise_floor = 0.5 * noise
         """Half the variance of the query's noise."""
 
@@ -455,6 +472,15 @@ class DrawnCovariates:
         """Gradient flow of a block on the draws, at a length up to the longest, or at the infinite prompt (None)."""
         found = ask("flow", self._native.flow, locals())
         return Flow(found, title=title_of("drawn covariates, softmax", prompt_length), noise_floor=self.noise_floor)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, DrawnCovariates) and same(self._recipe, other._recipe)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # The same seed draws the same prompts.
+        return (made_again, (DrawnCovariates, self._recipe))
 
 
 class Response(Results):

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from esscher._equality import Compared
+
 if TYPE_CHECKING:
     import pandas
     import polars
@@ -21,7 +23,7 @@ __all__ = ["Results"]
 _ROWS_SHOWN = 12
 
 
-class Results:
+class Results(Compared):
     """Named columns of equal length, as every study returns them.
 
     A column is a NumPy array: ``results["length"]``. Missing numbers are NaN, missing texts are None.

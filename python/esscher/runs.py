@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from numpy.typing import NDArray
 
 from esscher import _native
+from esscher._equality import Compared
+from esscher._paths import path
 from esscher._progress import Progress, ask
 from esscher.results import Results
 
@@ -26,7 +28,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-class Run:
+class Run(Compared):
     """A finished run, read from its folder.
 
     ``result`` holds the numbers, ``provenance`` who computed them where and when, ``report`` the page for people; a run
@@ -45,7 +47,7 @@ class Run:
     reason: str | None
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
-        self.folder = Path(folder)
+        self.folder = path("folder", folder)
         read = _native.read_run(self.folder)
         finding = read.pop("finding") or {}
         self.__dict__.update(read, **{name: finding.get(name) for name in ("claim", "verdict", "reason")})
@@ -85,7 +87,7 @@ class Run:
         return f"{verdict}{self.result._repr_html_()}{report}"
 
 
-class Plan:
+class Plan(Compared):
     """What a specification would run: its normal form and its units of work.
 
     >>> import esscher as es
@@ -191,7 +193,7 @@ def shard(
 
 def merge(folders: Sequence[str | os.PathLike[str]], out: str | os.PathLike[str] | None = None) -> Run:
     """Merges the folders that ``shard`` made into the bytes of a single run, by default named as the shards are."""
-    return Run(_native.merge_shards(_paths(folders), None if out is None else Path(out)))
+    return Run(_native.merge_shards(_paths("folders", folders), None if out is None else path("out", out)))
 
 
 def read_run(folder: str | os.PathLike[str]) -> Run:
@@ -209,9 +211,8 @@ def report(
 
     A file that is no report of Esscher is replaced only with ``force``, a file of a run never.
     """
-    several = [runs] if isinstance(runs, str | os.PathLike | Run) else runs
-    folders = _paths([run.folder if isinstance(run, Run) else run for run in several])
-    return Path(_native.write_report(folders, None if out is None else Path(out), force))
+    folders = _paths("runs", [runs] if isinstance(runs, Run) else runs)
+    return Path(_native.write_report(folders, None if out is None else path("out", out), force))
 
 
 def reproduce(
@@ -231,7 +232,7 @@ def reproduce(
     if only is not None and (not isinstance(only, Sequence) or not all(isinstance(name, str) for name in only)):
         raise TypeError(f"only: expected names of claims, found {only!r}")
     names = [] if only is None else [only] if isinstance(only, str) else list(only)
-    page, findings = ask("reproduce", _native.reproduce, locals(), only=names, out=Path(out))
+    page, findings = ask("reproduce", _native.reproduce, locals(), only=names, out=path("out", out))
     return Reproduction(findings, page)
 
 
@@ -272,16 +273,18 @@ def _asked(asked: dict[str, Any], **more: Any) -> dict[str, Any]:
         raise ValueError("spec is empty: expected the path of a TOML file, or TOML text")
     if not isinstance(spec, str | os.PathLike):
         raise TypeError(f"spec is {type(spec).__name__}: expected the path of a TOML file, or TOML text")
-    if isinstance(name, str) and (not name or name.startswith(".") or Path(name).name != name):
+    if isinstance(name, str) and (not name or name.startswith(".") or path("name", name).name != name):
         raise ValueError(f"name is {name!r}: expected the name of a folder, without / and not beginning with a dot")
     # A text has keys; what has none is the name of a file that is missing.
     is_file = not isinstance(spec, str) or spec.endswith(".toml") or os.path.isfile(spec) or "=" not in spec
-    source = {"file": Path(spec)} if is_file else {"text": spec}
-    label = name or (Path(spec).stem if is_file else "run")
-    return {**asked, **source, "label": label, "out": Path(asked.get("out", ".")), **more}
+    source = {"file": path("spec", spec)} if is_file else {"text": spec}
+    label = name or (source["file"].stem if is_file else "run")
+    return {**asked, **source, "label": label, "out": path("out", asked.get("out", ".")), **more}
 
 
-def _paths(folders: Sequence[str | os.PathLike[str]]) -> list[Path]:
-    if isinstance(folders, str | os.PathLike):
-        folders = [folders]
-    return [Path(folder) for folder in folders]
+def _paths(what: str, given: Any) -> list[Path]:
+    """The folders of one run or of several, as paths or as runs."""
+    several = [given] if isinstance(given, str | bytes | os.PathLike) else given
+    if not isinstance(several, Iterable):
+        raise TypeError(f"{what}: expected folders of runs, found an object of type {type(given).__name__}")
+    return [one.folder if isinstance(one, Run) else path(what, one) for one in several]

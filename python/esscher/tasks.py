@@ -5,7 +5,8 @@ A prompt is L examples (x, y) of one task and a query (x_q, 0); the layer is to 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import copy
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from operator import attrgetter
@@ -15,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from esscher import _native
+from esscher._equality import Compared, same
 from esscher._native import Block, DescentState, Measure, RegressionHead, RegressionLayer
 from esscher._progress import Progress, ask
 from esscher.estimate import Estimate
@@ -49,9 +51,17 @@ class Prompt(NamedTuple):
     hidden: _Array
     """The vector behind the labels: w, or the mean of a class."""
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Prompt) and all(map(same, self, other))
 
-@dataclass(frozen=True)
-class SimulatedRisk:
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+@dataclass(frozen=True, eq=False)
+class SimulatedRisk(Compared):
     """A simulated risk ½ E (prediction − target)² and, if asked for, its gradient in the layer's parameters."""
 
     risk: Estimate
@@ -123,7 +133,7 @@ class Task:
     _ridge: float | None = None
 
     def _made_of(self, native: Any, *before: Any, asked: dict[str, Any]) -> None:
-        self._recipe = {name: value for name, value in asked.items() if name not in ("self", "__class__")}
+        self._recipe = recipe(asked)
         self._native = native(*before, self._recipe)
 
     dimension: int = of_native("dimension", "The dimension d of a covariate.")
@@ -249,8 +259,14 @@ class Task:
     def __repr__(self) -> str:
         return f"{type(self).__name__}(dimension={self.dimension})"
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Task) and type(self) is type(other) and same(self._recipe, other._recipe)
+
+    def __hash__(self) -> int:
+        return hash(repr(self))
+
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_made_again, (type(self), self._recipe))
+        return (made_again, (type(self), self._recipe))
 
 
 class LinearTask(Task):
@@ -335,8 +351,15 @@ class ClassificationTask(Task):
         self._made_of(_native.Task, "ClassificationTask", asked=locals())
 
 
-def _made_again(kind: type[Task], recipe: Mapping[str, Any]) -> Task:
-    return kind(**recipe)
+def recipe(asked: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of a constructor to make its object again, for pickles: copies, since arrays may be changed."""
+    arguments = {name: value for name, value in asked.items() if name not in ("self", "__class__")}
+    return {name: it if isinstance(it, Measure) else copy.deepcopy(it) for name, it in arguments.items()}
+
+
+def made_again(kind: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
+    """What the recipe says."""
+    return kind(**arguments)
 
 
 def _recorded(record: int | Sequence[int] | ArrayLike, steps: int) -> ArrayLike:

@@ -31,6 +31,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from esscher import _native
+from esscher._equality import Compared, made_alike
 from esscher.results import Results
 from esscher.tasks import of_native
 
@@ -127,7 +128,7 @@ class Parameter:
 
 
 @dataclass(frozen=True, eq=False)
-class State:
+class State(Compared):
     """What a mechanism remembers of the tokens of one sequence."""
 
     seen: int
@@ -137,7 +138,7 @@ class State:
 
 
 @dataclass(frozen=True, eq=False)
-class DynamicalSystem:
+class DynamicalSystem(Compared):
     """h_i = Λ_i h_{i−1} + B_i u_i, y_i = C_i h_i + D_i u_i, from h = 0: N states, one of every matrix per token."""
 
     transition: NDArray[np.float64]
@@ -448,6 +449,11 @@ class Stream:
     def __repr__(self) -> str:
         heads = "" if self._heads is None else f", heads={self._heads}"
         return f"Stream({self.mechanism.name}{heads}, seen={self.seen})"
+
+    def __eq__(self, other: object) -> bool:
+        return made_alike(self, other)
+
+    __hash__ = None  # type: ignore[assignment]
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (_resumed, (self.state, self.mechanism, self._parameters, self._heads, self._precision))

@@ -1,5 +1,7 @@
 """What comes in: every array protocol, every dtype, every shape, and every kind of nonsense with its sentence."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -181,7 +183,40 @@ NONSENSE = [
     (lambda: es.Measure(), TypeError, "cannot create"),
     (lambda: es.Attention(), TypeError, "cannot create"),
     (lambda: es.Gradient(), TypeError, "cannot create"),
+    (lambda: es.Cube(10**5000), ValueError, "the dimension is a number of thousands of digits: expected"),
+    (lambda: es.Cube(10**400), ValueError, r"the dimension is 10{11}… \(401 digits\): expected a whole number"),
+    (lambda: es.Block(np.eye(2), 10**400), ValueError, "the number is too large for double precision"),
+    (lambda: es.Block(np.eye(2), "a"), TypeError, "gain"),
+    (lambda: es.toeplitz(3, 10**400), ValueError, "too large for double precision"),
+    (lambda: es.Custom(1, len, sub_gaussian=10**400), (ValueError, TypeError), "."),
+    (lambda: ask(query=[10**400]), ValueError, "query: the number is too large for double precision"),
+    (lambda: ask(query=[10**5000]), ValueError, "query: the number is too large for double precision"),
+    (lambda: ask(query=ENDLESS), ValueError, "query: lists or tables are nested deeper than 32, or hold themselves"),
+    (lambda: ask(tokens={"family": ENDLESS_TABLE}), ValueError, "nested deeper than 32, or hold themselves"),
+    (lambda: ask(query=itertools.count()), ValueError, "query: a list of more than 1000000 entries"),
+    (lambda: ask(query={0.5}), TypeError, "query: expected numbers, words, lists, arrays or tables, found .* type set"),
+    (lambda: ask(query=b"ab"), TypeError, "query: expected numbers, .* found an object of type bytes"),
+    (lambda: ask(tokens="\ud800"), ValueError, "expected whole characters, without lone surrogates"),
+    (lambda: ask(tokens={"\ud800": 1}), ValueError, "a key of tokens is '.ud800': expected whole characters"),
+    (lambda: ask(tokens={1: 1}), TypeError, "a key of tokens: expected a text, found an object of type int"),
+    (lambda: es.run("a = 1", name="\ud800"), ValueError, r"name is '.ud800': expected a path"),
+    (lambda: es.run("a = 1", out="\ud800"), ValueError, "out is '.ud800': expected a path"),
+    (lambda: es.run("a = 1", out="a\0"), ValueError, "out is .*: expected a path, which holds no character zero"),
+    (lambda: es.run("a = 1", out=3), TypeError, "out: expected a path, a text or a pathlib.Path, found .* type int"),
+    (lambda: es.read_run("\ud800"), ValueError, "folder is '.ud800': expected a path"),
+    (lambda: es.report([3]), TypeError, "runs: expected a path"),
+    (lambda: es.merge(None), TypeError, "folders: expected folders of runs, found an object of type NoneType"),
 ]
+
+# What holds itself.
+ENDLESS: list[object] = []
+ENDLESS.append(ENDLESS)
+ENDLESS_TABLE: dict[str, object] = {}
+ENDLESS_TABLE["family"] = ENDLESS_TABLE
+
+
+def ask(**request):
+    return es.ask("horizon", **{"tokens": "gaussian:1", "query": [0.5], "tolerance": 0.01, **request})
 
 
 @pytest.mark.parametrize(("call", "exception", "sentence"), NONSENSE)

@@ -126,7 +126,10 @@ def test_a_users_exception_comes_through() -> None:
     head = es.SoftmaxAttention(np.eye(2), np.eye(2))
     with pytest.raises(OwnError, match="not there"):
         head(es.Mixture([law, es.Cube(2)]), np.ones((50, 2)))
-    # The exception is gone with the call that met it.
+    # The exception is gone with the call that met it, also if the call was stopped by something else.
+    assert law.log_partition([0.0, 0.0]) == 0.0
+    with pytest.raises(OwnError, match="not there"):
+        law.check_laws([[0.1, 0.2]])
     assert law.log_partition([0.0, 0.0]) == 0.0
 
 

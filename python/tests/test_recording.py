@@ -1,5 +1,7 @@
 """Dumps of heads: their layout, what is refused, and, where PyTorch and transformers are, models of theirs."""
 
+import os
+import stat
 import sys
 import types
 from contextlib import nullcontext
@@ -88,6 +90,33 @@ def test_what_makes_no_dump_is_refused_with_its_reason(tmp_path):
         recorder.write(tmp_path / "none" / "heads.npz")
     assert len(recorder) == 1
     assert list(tmp_path.iterdir()) == []
+
+
+def test_only_dumps_are_written_over(tmp_path):
+    recorder = Recorder().add(*heads(), order="causal")
+    dump, link, pipe, mine = (tmp_path / f"{name}.npz" for name in ("dump", "link", "pipe", "mine"))
+    before = os.umask(0o022)
+    try:
+        recorder.write(dump)
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(dump.stat().st_mode) == 0o644
+    link.symlink_to(dump)
+    recorder.write(link)
+    assert link.is_symlink()
+    np.savez(mine, results=np.ones(3))
+    os.mkfifo(pipe)
+    (tmp_path / "folder.npz").mkdir()
+    (tmp_path / "notes.npz").write_text("mine")
+    for kept in (mine, pipe, tmp_path / "folder.npz", tmp_path / "notes.npz"):
+        with pytest.raises(FileExistsError, match=f"{kept.name} exists and is no dump: it is kept"):
+            recorder.write(kept)
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+    with np.load(mine) as kept_numbers:
+        assert kept_numbers["results"].sum() == 3
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith(".part")]
+    # A name as long as names may be.
+    recorder.write(tmp_path / ("n" * 251 + ".npz"))
 
 
 @pytest.fixture

@@ -13,7 +13,9 @@ use esscher_questions::concentration::log_covariances;
 use esscher_questions::conduct::{self, unknown};
 use esscher_questions::{Planned, questions};
 use esscher_report::{Block, plain};
-use pyo3::types::{PyBool, PyFloat, PyInt, PyString};
+use pyo3::types::{
+    PyBool, PyByteArray, PyBytes, PyFloat, PyFrozenSet, PyInt, PyMapping, PySet, PyString,
+};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -57,7 +59,7 @@ fn answered<'py, T: Send>(
     let mut exceptions = Vec::new();
     let mut entries = vec![("kind".to_string(), Written::Text(question))];
     for (key, value) in asked.get("request")?.cast::<PyDict>()?.iter() {
-        let key: String = key.extract()?;
+        let key = numbers::text("a key of the request", &key)?;
         let is_law = laws.contains(&key);
         entries.extend(written(&key, is_law, &value, &mut exceptions)?.map(|value| (key, value)));
     }
@@ -67,8 +69,10 @@ fn answered<'py, T: Send>(
     });
     exceptions.or_raise(Ok(()))?;
     let planned = planned.map_err(|mistake| in_python(asked, &mistake))?;
-    let found = asked.watched(|watch| compute(&planned, watch))?;
-    exceptions.or_raise(Ok(()))?;
+    let found = asked.watched(|watch| compute(&planned, watch));
+    let raised = exceptions.or_raise(Ok(()));
+    let found = found?;
+    raised?;
     let found = found.map_err(|error| match error.downcast::<esscher_core::Error>() {
         Ok(refused) => PyValueError::new_err(refused.to_string()),
         Err(other) => PyRuntimeError::new_err(other.to_string()),
@@ -96,6 +100,9 @@ fn schema(question: Option<&str>) -> PyResult<String> {
     }
 }
 
+/// Tables and lists inside each other: what holds itself would exhaust the stack.
+const DEEPEST: usize = 32;
+
 /// An argument as a door writes it down; None counts as not given.
 pub(crate) fn written(
     key: &str,
@@ -103,6 +110,20 @@ pub(crate) fn written(
     value: &Any<'_>,
     exceptions: &mut Vec<Exceptions>,
 ) -> PyResult<Option<Written>> {
+    nested(key, is_law, value, exceptions, 0)
+}
+
+fn nested(
+    key: &str,
+    is_law: bool,
+    value: &Any<'_>,
+    exceptions: &mut Vec<Exceptions>,
+    depth: usize,
+) -> PyResult<Option<Written>> {
+    if depth > DEEPEST {
+        let message = format!("{key}: lists or tables are nested deeper than {DEEPEST}, or hold themselves");
+        return Err(PyValueError::new_err(message));
+    }
     if value.is_none() {
         return Ok(None);
     }
@@ -117,22 +138,35 @@ pub(crate) fn written(
     if let Ok(truth) = value.cast::<PyBool>() {
         return Ok(Some(Written::Truth(truth.is_true())));
     }
-    if let Ok(text) = value.cast::<PyString>() {
-        return Ok(Some(Written::Text(text.to_string())));
+    if value.is_instance_of::<PyString>() {
+        return Ok(Some(Written::Text(numbers::text(key, value)?)));
     }
     if let Ok(number) = value.cast::<PyFloat>() {
         return Ok(Some(Written::number(number.extract()?)));
     }
     if value.is_instance_of::<PyInt>() {
-        return Ok(Written::typed_number(&value.str()?.to_string()));
+        // Its size is looked at first: the digits of a huge one fill pages. Enumerations print as words.
+        numbers::real(key, value)?;
+        let digits = PyType::new::<PyInt>(value.py()).call_method1("__repr__", (value,))?.to_string();
+        return Written::typed_number(&digits)
+            .map(Some)
+            .ok_or_else(|| numbers::wrong_type(key, "a number", value));
     }
-    if let Ok(table) = value.cast::<PyDict>() {
+    if let Ok(table) = value.cast::<PyMapping>() {
         let mut entries = Vec::new();
-        for (key, value) in table.iter() {
-            let key: String = key.extract()?;
-            entries.extend(written(&key, false, &value, exceptions)?.map(|value| (key, value)));
+        for entry in table.items()?.iter() {
+            let (name, value): (Any<'_>, Any<'_>) = entry.extract()?;
+            let name = numbers::text(&format!("a key of {key}"), &name)?;
+            entries.extend(nested(&name, false, &value, exceptions, depth + 1)?.map(|value| (name, value)));
         }
         return Ok(Some(Written::table(entries)));
+    }
+    if value.hasattr("__fspath__")? {
+        let path: PathBuf = value.extract()?;
+        let text = path.to_str().ok_or_else(|| {
+            PyValueError::new_err(format!("{key}: the path {} is not UTF-8; rename it", path.display()))
+        })?;
+        return Ok(Some(Written::Text(text.to_string())));
     }
     // Where a law is asked for, an array is given tokens, or the law of a draw of one of its rows.
     if is_law && (key == "tokens" || key == "queries") {
@@ -144,24 +178,30 @@ pub(crate) fn written(
             false => Written::native::<Law>(given, shown),
         }));
     }
-    if value.hasattr("__fspath__")? {
-        let path: PathBuf = value.extract()?;
-        let text = path.to_str().ok_or_else(|| {
-            PyValueError::new_err(format!("{key}: the path {} is not UTF-8; rename it", path.display()))
-        })?;
-        return Ok(Some(Written::Text(text.to_string())));
+    // Bytes would pass for a list of numbers, and a set has no order.
+    if value.is_instance_of::<PyBytes>()
+        || value.is_instance_of::<PyByteArray>()
+        || value.is_instance_of::<PySet>()
+        || value.is_instance_of::<PyFrozenSet>()
+    {
+        return Err(numbers::wrong_type(key, "numbers, words, lists, arrays or tables", value));
     }
     if let Ok(plain) = value.call_method0("tolist") {
-        return written(key, false, &plain, exceptions);
+        return nested(key, false, &plain, exceptions, depth + 1);
     }
     let Ok(items) = value.try_iter() else {
-        let kind = value.get_type().name()?;
-        let message = format!("{key}: expected numbers, words, arrays or tables, found {kind}");
-        return Err(PyTypeError::new_err(message));
+        return Err(numbers::wrong_type(key, "numbers, words, lists, arrays or tables", value));
     };
-    let none = || PyTypeError::new_err(format!("{key}: expected no None in a list"));
-    let items = items.map(|item| written(key, false, &item?, exceptions)?.ok_or_else(none));
-    Ok(Some(Written::list(items.collect::<PyResult<Vec<_>>>()?)))
+    let mut list = Vec::new();
+    for item in items {
+        if list.len() == numbers::LONGEST_LIST {
+            let most = numbers::LONGEST_LIST;
+            return Err(PyValueError::new_err(format!("{key}: a list of more than {most} entries")));
+        }
+        let none = || PyTypeError::new_err(format!("{key}: expected no None in a list"));
+        list.push(nested(key, false, &item?, exceptions, depth + 1)?.ok_or_else(none)?);
+    }
+    Ok(Some(Written::list(list)))
 }
 
 /// A mistake in the words of Python: keys are arguments here, some by a name of their own in `names`.

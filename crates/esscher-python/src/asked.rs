@@ -67,8 +67,7 @@ impl<'py> Asked<'py> {
     }
 
     pub(crate) fn text(&self, what: &str) -> PyResult<String> {
-        let value = self.get(what)?;
-        value.extract().map_err(|_| numbers::wrong_type(what, "a text", &value))
+        numbers::text(what, &self.get(what)?)
     }
 
     /// One of a few words.

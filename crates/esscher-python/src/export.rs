@@ -45,6 +45,24 @@ macro_rules! getters {
     };
 }
 
+/// Equality of classes that can be pickled: two are equal that would be made again from the same, and these print alike.
+macro_rules! compared {
+    ($($class:ty),+) => {
+        $(
+            #[pymethods]
+            impl $class {
+                fn __eq__(slf: &Bound<'_, Self>, other: &Any<'_>) -> PyResult<bool> {
+                    slf.py().import("esscher._equality")?.call_method1("made_alike", (slf, other))?.extract()
+                }
+
+                fn __hash__(slf: &Bound<'_, Self>) -> PyResult<isize> {
+                    slf.repr()?.hash()
+                }
+            }
+        )+
+    };
+}
+
 /// A dictionary of `name: value` pairs; `; item => name, …` adds fields that keep their name.
 macro_rules! dictionary {
     ($py:expr $(, $name:ident: $value:expr)* $(; $item:expr => $($field:ident),+)? $(,)?) => {{

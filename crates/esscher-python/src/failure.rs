@@ -1,5 +1,7 @@
 //! The one place where errors of the library become Python exceptions, with the same sentences as the command line.
 
+use crate::asked::Asked;
+use crate::watch::Watch;
 use esscher_lab::SettingNames;
 use esscher_questions::conduct;
 use pyo3::PyResult;
@@ -140,13 +142,31 @@ impl Exceptions {
         }
     }
 
+    /// Whether one of them has raised.
+    pub(crate) fn is_one_kept(&self) -> bool {
+        self.0.iter().any(|place| place.lock().unwrap_or_else(PoisonError::into_inner).is_some())
+    }
+
     /// A result of the library, unless a user's function raised meanwhile.
     pub(crate) fn or_raise<T>(&self, result: esscher_core::Result<T>) -> PyResult<T> {
-        for place in &self.0 {
-            if let Some(exception) = place.lock().unwrap_or_else(PoisonError::into_inner).take() {
-                return Err(exception);
-            }
+        // All are taken: what is left would be raised by the next call.
+        let taken = self.0.iter().map(|place| place.lock().unwrap_or_else(PoisonError::into_inner).take());
+        match taken.collect::<Vec<_>>().into_iter().flatten().next() {
+            Some(exception) => Err(exception),
+            None => result.or_raise(),
         }
+    }
+
+    /// Does long work that may call the user's functions; what stopped it is raised, else what they raised.
+    pub(crate) fn watched<T: Send>(
+        &self,
+        asked: &Asked<'_>,
+        work: impl FnOnce(&Watch) -> esscher_core::Result<T> + Send,
+    ) -> PyResult<T> {
+        let done = asked.watched(work);
+        let raised = self.or_raise(Ok(()));
+        let result = done?;
+        raised?;
         result.or_raise()
     }
 }

@@ -9,6 +9,8 @@ use pyo3::types::PyString;
 use std::sync::Arc;
 
 export!(class PyAttention, PySoftmaxAttention, PyLinearAttention, PyHeads, PyGradient);
+export!(fn gradient_again);
+compared!(PyAttention, PyHeads, PyGradient);
 
 /// An attention head: (tokens, query) ↦ output, differentiable in its score matrix U and value matrix V.
 #[pyclass(name = "Attention", module = "esscher", subclass, frozen)]
@@ -340,4 +342,35 @@ impl PyGradient {
         let weight = arrays::owned_vector("output weight", output_weight)?;
         Ok(self.gradient.in_value(&weight).or_raise()?.into())
     }
+
+    fn __repr__(&self) -> String {
+        let (output, token) =
+            (self.gradient.tilt_sensitivity.nrows(), self.gradient.tilt_sensitivity.ncols());
+        format!("Gradient(output_dimension={output}, token_dimension={token})")
+    }
+
+    fn __reduce__(slf: &Bound<'_, Self>) -> PyResult<Py<PyTuple>> {
+        let (py, own) = (slf.py(), slf.get());
+        let arguments = (own.output()?, own.tilt_sensitivity()?, own.attended_token()?, own.query()?);
+        let maker = py.import("esscher._native")?.getattr("gradient_again")?;
+        Ok((maker, arguments).into_pyobject(py)?.unbind())
+    }
+}
+
+/// A gradient from its parts, for pickles.
+#[pyfunction]
+fn gradient_again(
+    output: &Any<'_>,
+    tilt_sensitivity: &Any<'_>,
+    attended_token: &Any<'_>,
+    query: &Any<'_>,
+) -> PyResult<PyGradient> {
+    Ok(PyGradient {
+        gradient: Gradient {
+            output: arrays::owned_vector("output", output)?,
+            tilt_sensitivity: arrays::owned_matrix("tilt_sensitivity", tilt_sensitivity)?,
+            attended_token: arrays::owned_vector("attended_token", attended_token)?,
+            query: arrays::owned_vector("query", query)?,
+        },
+    })
 }

@@ -8,6 +8,7 @@ use esscher_core::{Ending, Mat, MatRef};
 
 export!(class PyLayer, PyExactFlow);
 export!(fn depth, exact_softmax_flow);
+compared!(PyLayer, PyExactFlow);
 
 /// An attention layer on Rᵈ; `esscher.Layer` adds the flow.
 #[pyclass(name = "Layer", module = "esscher._native", subclass, frozen)]
@@ -101,7 +102,7 @@ impl PyLayer {
     /// >>> es.Layer.softmax([[0.5]], [[1.0]]).step(es.Gaussian.standard(1)).covariance()
     /// array([[2.25]])
     #[pyo3(signature = (tokens, step_size = 1.0))]
-    fn step(&self, py: Python<'_>, tokens: &Any<'_>, step_size: f64) -> PyResult<Py<PyGaussian>> {
+    fn step(&self, py: Python<'_>, tokens: &Any<'_>, #[pyo3(from_py_with = numbers::number)] step_size: f64) -> PyResult<Py<PyGaussian>> {
         let tokens = gaussian_from("tokens", tokens)?;
         PyGaussian::wrap(py, &threads::detached(py, || self.layer.step(&tokens, step_size)).or_raise()?)
     }
@@ -178,7 +179,7 @@ fn depth<'py>(
     py: Python<'py>,
     start: &Any<'py>,
     layers: Vec<PyRef<'py, PyLayer>>,
-    step_size: f64,
+    #[pyo3(from_py_with = numbers::number)] step_size: f64,
 ) -> PyResult<Bound<'py, PyDict>> {
     let start = gaussian_from("start", start)?;
     let dimension = start.mean_vector().len();
@@ -207,6 +208,8 @@ fn depth<'py>(
 #[pyclass(name = "ExactFlow", module = "esscher", frozen)]
 pub(crate) struct PyExactFlow {
     exact: ExactFlow,
+    /// What makes it again, for pickling: the function and its arguments.
+    recipe: Py<PyTuple>,
 }
 
 getters! { PyExactFlow, own:
@@ -219,8 +222,12 @@ getters! { PyExactFlow, own:
 #[pymethods]
 impl PyExactFlow {
     /// S(t), for t before the blow-up; t may be negative.
-    fn covariance(&self, time: f64) -> PyResult<Array> {
+    fn covariance(&self, #[pyo3(from_py_with = numbers::number)] time: f64) -> PyResult<Array> {
         Ok(self.exact.covariance(time).or_raise()?.into())
+    }
+
+    fn __reduce__(&self, py: Python<'_>) -> Py<PyTuple> {
+        self.recipe.clone_ref(py)
     }
 
     fn __repr__(&self) -> String {
@@ -234,9 +241,10 @@ impl PyExactFlow {
 /// The exact covariance flow of softmax attention with V = I and score matrix U from N(m, S(0)).
 #[pyfunction]
 fn exact_softmax_flow(py: Python<'_>, score: &Any<'_>, start: &Any<'_>) -> PyResult<PyExactFlow> {
-    let (score, start) = (Reals::read("score", score)?, gaussian_from("start", start)?);
-    let score = score.matrix()?;
-    let exact =
-        threads::detached(py, || esscher_core::layers::exact_softmax_flow(score, &start)).or_raise()?;
-    Ok(PyExactFlow { exact })
+    let (score, start) = (arrays::owned_matrix("score", score)?, gaussian_from("start", start)?);
+    let work = || esscher_core::layers::exact_softmax_flow(score.as_ref(), &start);
+    let exact = threads::detached(py, work).or_raise()?;
+    let maker = py.import("esscher._native")?.getattr("exact_softmax_flow")?;
+    let recipe = (maker, (Array::from(score), PyGaussian::wrap(py, &start)?)).into_pyobject(py)?.unbind();
+    Ok(PyExactFlow { exact, recipe })
 }

@@ -1,8 +1,8 @@
 //! The Python door: `esscher._native`, which the package in `python/esscher` wraps. It translates and nothing more.
 //!
 //! `asked` is how the arguments of a call come in, `arrays` how numbers do and go out, `failure` how errors become
-//! exceptions, `watch` how long calls show progress and stop on Ctrl-C, `threads` how they share the machine; the other
-//! files are the subjects, and each says with `export!` what it gives to Python.
+//! exceptions, `watch` how long calls show progress and stop on Ctrl-C, `threads` how they share the machine, `ending` how
+//! they end with the interpreter; the other files are the subjects, and each says with `export!` what it gives to Python.
 
 // PyO3's macros generate public items.
 #![allow(
@@ -19,6 +19,7 @@ mod ask;
 mod asked;
 #[cfg(feature = "audit")]
 mod audit;
+mod ending;
 mod failure;
 mod heads;
 mod layers;
@@ -54,5 +55,6 @@ use pyo3::prelude::*;
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     threads::remember_process();
-    export::all(module)
+    export::all(module)?;
+    ending::listen(module)
 }

@@ -41,14 +41,18 @@ impl PyMeasure {
         PyMeasure { law: std::sync::Arc::new(law), exceptions, depth: 1, recipe: None }
     }
 
-    /// A law made of others.
-    fn composed(law: impl Measure + 'static, parts: &[PyRef<'_, PyMeasure>]) -> PyResult<Self> {
+    /// A law made of others, whose functions may have been asked meanwhile.
+    fn composed(
+        law: esscher_core::Result<impl Measure + 'static>,
+        parts: &[PyRef<'_, PyMeasure>],
+    ) -> PyResult<Self> {
         let depth = 1 + parts.iter().map(|part| part.depth).max().unwrap_or(0);
         if depth > DEEPEST {
             let message = format!("measures are nested {depth} deep: at most {DEEPEST} levels are supported");
             return Err(PyValueError::new_err(message));
         }
         let exceptions = Exceptions::joined(parts.iter().map(|part| &part.exceptions));
+        let law = exceptions.or_raise(law)?;
         Ok(PyMeasure { depth, ..PyMeasure::custom(law, exceptions) })
     }
 
@@ -256,14 +260,14 @@ impl PyMeasure {
     }
 
     /// A proved σ with E exp⟨θ, z − m⟩ ≤ exp(σ²|θ|²/2) for all θ, and whether it is optimal; None where none is known.
-    fn sub_gaussian(&self, py: Python<'_>) -> Option<(f64, bool)> {
-        let found = threads::detached(py, || self.law.sub_gaussian())?;
-        Some((found.parameter, found.sharpness == Sharpness::Optimal))
+    fn sub_gaussian(&self, py: Python<'_>) -> PyResult<Option<(f64, bool)>> {
+        let found = self.asked(py, |law| Ok(law.sub_gaussian()))?;
+        Ok(found.map(|found| (found.parameter, found.sharpness == Sharpness::Optimal)))
     }
 
     /// A proved v with ∇²Λ(θ) ⪯ v²I at every tilt; None where none is known.
-    fn sub_gaussian_under_tilts(&self, py: Python<'_>) -> Option<f64> {
-        threads::detached(py, || self.law.sub_gaussian_under_tilts())
+    fn sub_gaussian_under_tilts(&self, py: Python<'_>) -> PyResult<Option<f64>> {
+        self.asked(py, |law| Ok(law.sub_gaussian_under_tilts()))
     }
 
     /// Checks the laws of a measure at these tilts (n, d); raises ValueError with the first one that is broken.
@@ -273,8 +277,8 @@ impl PyMeasure {
         &self,
         py: Python<'_>,
         tilts: &Any<'_>,
-        identity: f64,
-        derivative: f64,
+        #[pyo3(from_py_with = numbers::number)] identity: f64,
+        #[pyo3(from_py_with = numbers::number)] derivative: f64,
         draws: Option<&Any<'_>>,
     ) -> PyResult<()> {
         let draws =
@@ -287,7 +291,10 @@ impl PyMeasure {
         match threads::detached(py, || check_laws(self.law.clone(), &tilts, tolerance)) {
             Ok(()) => self.exceptions.or_raise(Ok(())),
             Err(LawViolation::Refused(error)) => self.exceptions.or_raise(Err(error)),
-            Err(broken) => Err(PyValueError::new_err(broken.to_string())),
+            Err(broken) => {
+                self.exceptions.or_raise(Ok(()))?;
+                Err(PyValueError::new_err(broken.to_string()))
+            }
         }
     }
 
@@ -306,6 +313,8 @@ impl PyMeasure {
         }
     }
 }
+
+compared!(PyMeasure);
 
 /// The Gaussian law N(m, G), whose infinite prompt makes softmax attention linear: ∇Λ(θ) = m + Gθ.
 ///
@@ -390,8 +399,8 @@ impl PyMixture {
         };
         arrays::check_size("the list of weights", components.len(), given.len())?;
         let weighted = given.iter().copied().zip(components.iter().map(|part| part.law.clone())).collect();
-        let mixture = Mixture::new(weighted).or_raise()?;
-        let weights = mixture.weights();
+        let mixture = Mixture::new(weighted);
+        let weights = mixture.as_ref().map_or_else(|_| Vec::new(), Mixture::weights);
         let measure = PyMeasure::composed(mixture, &components)?;
         measure.again(py, (PyTuple::new(py, components)?, Array::from(given)), PyMixture { weights })
     }
@@ -521,7 +530,7 @@ impl PyAffine {
             Some(shift) => arrays::owned_vector("shift", shift)?,
             None => vec![0.0; owned.nrows()],
         };
-        let law = Affine::new(owned.as_ref(), &shift, base.law.clone()).or_raise()?;
+        let law = Affine::new(owned.as_ref(), &shift, base.law.clone());
         let measure = PyMeasure::composed(law, std::slice::from_ref(&base))?;
         measure.again(py, (base, Array::from(owned), Array::from(shift)), PyAffine)
     }
@@ -538,7 +547,7 @@ impl PyProduct {
         let factors = measures("factors", factors)?;
         let total = factors.iter().map(|factor| factor.law.dimension()).sum();
         arrays::check_dimension("factors", total)?;
-        let law = Product::new(factors.iter().map(|factor| factor.law.clone()).collect()).or_raise()?;
+        let law = Product::new(factors.iter().map(|factor| factor.law.clone()).collect());
         let measure = PyMeasure::composed(law, &factors)?;
         measure.again(py, (PyTuple::new(py, factors)?,), PyProduct)
     }

@@ -1,10 +1,29 @@
-//! Single numbers in: real ones and whole ones, refused with a sentence that names the argument.
+//! Single numbers and texts in, refused with a sentence that names the argument.
 
 use crate::arrays::Any;
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyString};
 use std::ops::RangeInclusive;
+
+/// A text. Python's may hold half a character, a lone surrogate: no file can hold it, nor can a message.
+pub(crate) fn text(what: &str, value: &Any<'_>) -> PyResult<String> {
+    let text = value.cast::<PyString>().map_err(|_| wrong_type(what, "a text", value))?;
+    text.to_str().map(str::to_string).map_err(|_| {
+        let shown = value.repr().map_or_else(|_| "a text".to_string(), |shown| shown.to_string());
+        PyValueError::new_err(format!("{what} is {shown}: expected whole characters, without lone surrogates"))
+    })
+}
+
+/// A number as a message shows it: Python refuses to write down very long ones.
+pub(crate) fn shown(value: &Any<'_>) -> String {
+    const LONGEST: usize = 60;
+    match value.str().map(|text| text.to_string()) {
+        Ok(text) if text.chars().count() <= LONGEST => text,
+        Ok(text) => format!("{}… ({} digits)", text.chars().take(12).collect::<String>(), text.chars().count()),
+        Err(_) => "a number of thousands of digits".to_string(),
+    }
+}
 
 /// A real number; whether it makes sense is for the library to say.
 pub(crate) fn real(what: &str, value: &Any<'_>) -> PyResult<f64> {
@@ -16,6 +35,11 @@ pub(crate) fn real(what: &str, value: &Any<'_>) -> PyResult<f64> {
     })
 }
 
+/// A real number that is an argument of its own, whose name a refused type is told with.
+pub(crate) fn number(value: &Any<'_>) -> PyResult<f64> {
+    real("the number", value)
+}
+
 /// Whether a value is a truth, Python's or NumPy's.
 pub(crate) fn is_truth(value: &Any<'_>) -> bool {
     value.is_instance_of::<PyBool>()
@@ -23,7 +47,7 @@ pub(crate) fn is_truth(value: &Any<'_>) -> bool {
 }
 
 /// Elements of a list: their number is looked at before there is room for them.
-const LONGEST_LIST: usize = 1_000_000;
+pub(crate) const LONGEST_LIST: usize = 1_000_000;
 
 /// The elements of a list or tuple.
 pub(crate) fn list<'py, T>(
@@ -58,7 +82,8 @@ pub(crate) fn whole(what: &str, value: &Any<'_>, range: RangeInclusive<u64>) -> 
     found.filter(|number| range.contains(number)).ok_or_else(|| {
         let (least, most) = (range.start(), range.end());
         let most = if *most == u64::MAX { "2⁶⁴ − 1".to_string() } else { most.to_string() };
-        PyValueError::new_err(format!("{what} is {value}: expected a whole number from {least} to {most}"))
+        let found = shown(value);
+        PyValueError::new_err(format!("{what} is {found}: expected a whole number from {least} to {most}"))
     })
 }
 

@@ -3,6 +3,7 @@
 use crate::heads::softmax_from;
 use crate::measures::{gaussian_from, measure_from};
 use crate::prelude::*;
+use crate::watch::Watch;
 use esscher_core::attention::Attention;
 use esscher_core::prompt::{self, Deviation, FinitePrompt};
 use esscher_core::{Error, MatRef};
@@ -27,9 +28,8 @@ fn finite_prompt<'py>(py: Python<'py>, asked: Asked<'py>) -> PyResult<Bound<'py,
     let mut bias = room_for("the biases", &[count, each, size])?;
     // The library holds as much while it computes.
     drop(room_for("the covariances, twice,", &[2, count, each, size, size])?);
-    let found =
-        asked.watched(|watch| FinitePrompt::exact(head, law.as_ref())?.at_queries(rows, &lengths, watch))?;
-    let deviations = exceptions.or_raise(found)?.deviations;
+    let work = |watch: &Watch| FinitePrompt::exact(head, law.as_ref())?.at_queries(rows, &lengths, watch);
+    let deviations = exceptions.watched(&asked, work)?.deviations;
     let mut covariance = room_for("the covariances", &[count, each, size, size])?;
     for deviation in deviations.iter().flatten() {
         bias.extend(&deviation.bias);

@@ -1,5 +1,6 @@
 //! A user's own law: Python functions for its log-partition and, if known, its derivatives and a sampler.
 
+use crate::ending;
 use crate::measures::PyMeasure;
 use crate::prelude::*;
 use esscher_core::Mat;
@@ -51,10 +52,16 @@ impl UserFunction {
         arguments: impl FnOnce(Python<'_>) -> PyResult<Bound<'_, pyo3::types::PyTuple>>,
         read: impl FnOnce(&Any<'_>) -> PyResult<T>,
     ) -> Option<T> {
-        Python::attach(|py| {
-            let answer = arguments(py)
-                .and_then(|arguments| self.function.bind(py).call1(arguments))
-                .and_then(|answer| read(&answer));
+        // The call is lost already, and other answers would only take longer.
+        if self.exceptions.is_one_kept() {
+            return None;
+        }
+        let answer = Python::try_attach(|py| {
+            let answer = ending::calling(py, || {
+                arguments(py)
+                    .and_then(|arguments| self.function.bind(py).call1(arguments))
+                    .and_then(|answer| read(&answer))
+            });
             match answer {
                 Ok(answer) => Some(answer),
                 // math.exp(1000) raises OverflowError: the function says that it does not exist there.
@@ -64,6 +71,11 @@ impl UserFunction {
                     None
                 }
             }
+        });
+        answer.unwrap_or_else(|| {
+            // Python has ended: nobody waits for the answer.
+            ending::stay();
+            None
         })
     }
 
@@ -88,7 +100,7 @@ impl PyCustom {
         tilted_mean: Option<&Any<'_>>,
         tilted_covariance: Option<&Any<'_>>,
         sampler: Option<&Any<'_>>,
-        sub_gaussian: Option<f64>,
+        sub_gaussian: Option<&Any<'_>>,
     ) -> PyResult<PyClassInitializer<Self>> {
         let d = arrays::dimension(dimension)?;
         let exceptions = Exceptions::of_one();
@@ -152,6 +164,7 @@ impl PyCustom {
             });
         }
         if let Some(parameter) = sub_gaussian {
+            let parameter = numbers::real("sub_gaussian", parameter)?;
             let stated = SubGaussian::new(parameter, Sharpness::UpperBound).or_raise()?;
             custom = custom.with_sub_gaussian(stated);
         }

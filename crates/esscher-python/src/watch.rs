@@ -1,7 +1,7 @@
 //! Long calls: the work is done on other threads while the calling one shows progress and listens for Ctrl-C.
 
 use crate::arrays::Any;
-use crate::threads;
+use crate::{ending, threads};
 use esscher_core::Monitor;
 use pyo3::prelude::*;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -76,7 +76,9 @@ pub(crate) fn watched<T: Send>(
             }
             if exception.is_none() {
                 let looked = py.check_signals().and_then(|()| match progress {
-                    Some(progress) => progress.call1((watch.fraction(),)).map(drop),
+                    Some(progress) => {
+                        ending::calling(py, || progress.call1((watch.fraction(),)).map(drop))
+                    }
                     None => Ok(()),
                 });
                 if let Err(raised) = looked {

@@ -118,6 +118,21 @@ impl PyStreamingCache {
         self.clone()
     }
 
+    fn __copy__(&self) -> Self {
+        self.clone()
+    }
+
+    fn __deepcopy__(&self, _memo: &Any<'_>) -> Self {
+        self.clone()
+    }
+
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(PyTypeError::new_err(
+            "a StreamingCache cannot be pickled: pickle its readers, make it again from them, and let it absorb the \
+             tokens again",
+        ))
+    }
+
     fn __repr__(&self) -> String {
         let (candidate, tokens, bytes) = (&self.candidate, self.cache.tokens_seen(), self.cache.bytes());
         format!("<esscher.audit.StreamingCache {candidate}, {tokens} tokens in {bytes} bytes>")

@@ -5,6 +5,7 @@ use super::flow;
 use super::predictors::PyBlock;
 use crate::measures::measure_from;
 use crate::prelude::*;
+use crate::watch::Watch;
 use esscher_core::regression::{BlockLandscape, ContextLength, DrawnCovariates, DrawnLandscape};
 
 export!(class PyDrawnCovariates);
@@ -17,12 +18,13 @@ pub(crate) struct PyDrawnCovariates {
 }
 
 impl PyDrawnCovariates {
-    fn landscape(&self, asked: &Asked<'_>) -> PyResult<DrawnLandscape> {
+    fn landscape(&self, py: Python<'_>, asked: &Asked<'_>) -> PyResult<DrawnLandscape> {
         let length = match asked.context_length()? {
             ContextLength::Finite(length) => Some(length),
             ContextLength::Infinite => None,
         };
-        self.exceptions.or_raise(self.covariates.landscape(length))
+        // A user's law may be asked on other threads, which need the interpreter.
+        self.exceptions.or_raise(threads::detached(py, || self.covariates.landscape(length)))
     }
 }
 
@@ -33,22 +35,21 @@ impl PyDrawnCovariates {
         let (law, exceptions) = measure_from("covariates", &asked.get("covariates")?)?;
         let (noise, prior) = (asked.real("noise")?, asked.real("prior")?);
         let (prompts, longest, seed) = (asked.count("prompts", 1)?, asked.length("longest")?, asked.seed()?);
-        let made = asked.watched(|_| DrawnCovariates::new(law, noise, prior, prompts, longest, seed))?;
-        Ok(PyDrawnCovariates { covariates: exceptions.or_raise(made)?, exceptions })
+        let make = |_: &Watch| DrawnCovariates::new(law, noise, prior, prompts, longest, seed);
+        Ok(PyDrawnCovariates { covariates: exceptions.watched(&asked, make)?, exceptions })
     }
 
     /// The risk, its gradient in A, and in b, averaged over the draws.
     fn risk_and_gradient<'py>(&self, py: Python<'py>, asked: Asked<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let (landscape, block) = (self.landscape(&asked)?, PyBlock::asked(&asked, "block")?);
-        let found = asked.watched(|_| landscape.risk_and_gradient(&block))?;
-        let found = self.exceptions.or_raise(found)?;
+        let (landscape, block) = (self.landscape(py, &asked)?, PyBlock::asked(&asked, "block")?);
+        let found = self.exceptions.watched(&asked, |_| landscape.risk_and_gradient(&block))?;
         let (risk, matrix) = (Estimated::sampled(found.risk, None), Array::from(found.matrix));
         Ok(dictionary!(py, risk: risk, matrix: matrix, gain: found.gain))
     }
 
     /// A gradient flow of a block.
     fn flow<'py>(&self, py: Python<'py>, asked: Asked<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let landscape = self.landscape(&asked)?;
+        let landscape = self.landscape(py, &asked)?;
         let start = BlockLandscape::parameters(&PyBlock::asked(&asked, "initial")?);
         // Nothing is known about drift on other laws: the choices are those of a finite prompt.
         flow::walked(py, &asked, &landscape, &start, false, &self.exceptions)

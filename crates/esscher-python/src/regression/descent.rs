@@ -9,6 +9,7 @@ use esscher_core::regression::{
 use esscher_core::{Ending, Error};
 
 export!(class PyDescentState);
+compared!(PyDescentState);
 
 /// The words for what is drawn of a prompt.
 pub(super) const DRAWS: [(&str, Draws); 2] =
@@ -63,8 +64,7 @@ impl PyTask {
             Some(state) => state.cast::<PyDescentState>()?.get().state.clone(),
             None => descent.start(),
         };
-        let run = asked.watched(|watch| descent.run(start, watch))?;
-        let run = self.exceptions.or_raise(run)?;
+        let run = self.exceptions.watched(&asked, |watch| descent.run(start, watch))?;
         let layer = PyRegressionLayer { layer: descent.layer(&run.state).or_raise()?, projections };
         Ok((PyDescentState { state: run.state }, layer, words(run.end)))
     }

@@ -55,8 +55,7 @@ pub(super) fn walked<'py>(
     exceptions: &Exceptions,
 ) -> PyResult<Bound<'py, PyDict>> {
     let options = options(asked, still, start.len())?;
-    let found = asked.watched(|watch| flow(landscape, start, &options, watch))?;
-    columns(py, &exceptions.or_raise(found)?)
+    columns(py, &exceptions.watched(asked, |watch| flow(landscape, start, &options, watch))?)
 }
 
 /// A trajectory as columns, its parameters as a (rows, parameters) array, and how it ended.

@@ -138,7 +138,10 @@ impl PyGaussianTask {
     fn linear_attention(&self, py: Python<'_>, asked: Asked<'_>) -> PyResult<PyLinearAttentionTraining> {
         let length = asked.context_length()?;
         let attention = threads::detached(py, || LinearAttention::new(&self.law, length)).or_raise()?;
-        Ok(PyLinearAttentionTraining { attention })
+        let again = py.import("operator")?.getattr("methodcaller")?;
+        let again = again.call1(("linear_attention", asked.get("prompt_length")?))?;
+        let recipe = (again, (asked.get("self")?,)).into_pyobject(py)?.unbind();
+        Ok(PyLinearAttentionTraining { attention, recipe })
     }
 
     /// The risk with its class and, for heads or if `gradient` is true, its gradient.
@@ -247,7 +250,7 @@ getters! { PyGaussianTask, own:
 ///        [0.5 , 1.  , 0.5 ],
 ///        [0.25, 0.5 , 1.  ]])
 #[pyfunction]
-fn toeplitz(dimension: &Any<'_>, correlation: f64) -> PyResult<Array> {
+fn toeplitz(dimension: &Any<'_>, #[pyo3(from_py_with = numbers::number)] correlation: f64) -> PyResult<Array> {
     Ok(LinearRegression::toeplitz(arrays::dimension(dimension)?, correlation).or_raise()?.into())
 }
 
@@ -258,6 +261,6 @@ fn toeplitz(dimension: &Any<'_>, correlation: f64) -> PyResult<Array> {
 /// array([[1.5, 0.5],
 ///        [0.5, 1.5]])
 #[pyfunction]
-fn spiked(dimension: &Any<'_>, strength: f64) -> PyResult<Array> {
+fn spiked(dimension: &Any<'_>, #[pyo3(from_py_with = numbers::number)] strength: f64) -> PyResult<Array> {
     Ok(LinearRegression::spiked(arrays::dimension(dimension)?, strength).or_raise()?.into())
 }

@@ -4,6 +4,7 @@ use crate::prelude::*;
 use esscher_core::regression::HighDimensional;
 
 export!(class PyHighDimensional);
+compared!(PyHighDimensional);
 
 /// Linear attention in the limit d → ∞, trained by least squares on n prompts of ℓ examples of k tasks.
 ///
@@ -34,7 +35,7 @@ getters! { PyHighDimensional, own:
 impl PyHighDimensional {
     #[new]
     #[pyo3(signature = (sample_ratio, context_ratio, noise = 0.0, diversity = f64::INFINITY))]
-    fn new(sample_ratio: f64, context_ratio: f64, noise: f64, diversity: f64) -> PyResult<Self> {
+    fn new(#[pyo3(from_py_with = numbers::number)] sample_ratio: f64, #[pyo3(from_py_with = numbers::number)] context_ratio: f64, #[pyo3(from_py_with = numbers::number)] noise: f64, #[pyo3(from_py_with = numbers::number)] diversity: f64) -> PyResult<Self> {
         let setting = HighDimensional::new(sample_ratio, context_ratio, noise, diversity).or_raise()?;
         Ok(PyHighDimensional { setting })
     }

@@ -6,6 +6,7 @@ use esscher_core::Mat;
 use esscher_core::regression::{ContextLength, LinearAttention};
 
 export!(class PyLinearAttentionTraining);
+compared!(PyLinearAttentionTraining);
 
 /// Linear attention with prediction (1/N) Σ yₗ xₗᵀA x_q on prompts of N examples of one task, in closed form.
 ///
@@ -23,6 +24,8 @@ export!(class PyLinearAttentionTraining);
 #[pyclass(name = "LinearAttentionTraining", module = "esscher", frozen)]
 pub(crate) struct PyLinearAttentionTraining {
     pub(super) attention: LinearAttention,
+    /// What makes it again, for pickling: a callable and its arguments.
+    pub(super) recipe: Py<PyTuple>,
 }
 
 /// A matrix A, or the product bA of a block.
@@ -72,12 +75,12 @@ impl PyLinearAttentionTraining {
 
     /// The block with bA = Γ⁻¹, b > 0 and ‖A‖²_F − b² = conserved: where gradient flow ends.
     #[pyo3(signature = (conserved = 0.0))]
-    fn flow_limit(&self, conserved: f64) -> PyResult<PyBlock> {
+    fn flow_limit(&self, #[pyo3(from_py_with = numbers::number)] conserved: f64) -> PyResult<PyBlock> {
         Ok(PyBlock { block: self.attention.flow_limit(conserved).or_raise()? })
     }
 
     /// Whether convergence from the initial scale α is proved, by α²‖Γ‖√d < 2 and by the paper's range.
-    fn initial_scale(&self, scale: f64) -> PyResult<(bool, bool)> {
+    fn initial_scale(&self, #[pyo3(from_py_with = numbers::number)] scale: f64) -> PyResult<(bool, bool)> {
         let found = self.attention.initial_scale(scale).or_raise()?;
         Ok((found.is_sufficient(), found.is_in_range_of_paper()))
     }
@@ -89,6 +92,10 @@ impl PyLinearAttentionTraining {
         let targets = arrays::owned_vector("targets", targets)?;
         let query = arrays::owned_vector("query", query)?;
         LinearAttention::predict(product(matrix)?.as_ref(), covariates.matrix()?, &targets, &query).or_raise()
+    }
+
+    fn __reduce__(&self, py: Python<'_>) -> Py<PyTuple> {
+        self.recipe.clone_ref(py)
     }
 
     fn __repr__(&self) -> PyResult<String> {

@@ -8,6 +8,7 @@ use esscher_core::regression::{AttentionKind, Block, RegressionHead, RegressionL
 use esscher_core::{Error, Mat};
 
 export!(class PyBlock, PyRegressionHead, PyRegressionLayer);
+compared!(PyBlock, PyRegressionHead, PyRegressionLayer);
 
 /// The block form U = diag(A, 0), v = (0, b) of a head, which training preserves at every prompt length.
 ///
@@ -26,7 +27,7 @@ pub(crate) struct PyBlock {
 #[pymethods]
 impl PyBlock {
     #[new]
-    fn new(matrix: &Any<'_>, gain: f64) -> PyResult<Self> {
+    fn new(matrix: &Any<'_>, #[pyo3(from_py_with = numbers::number)] gain: f64) -> PyResult<Self> {
         let matrix = Reals::read("matrix", matrix)?;
         arrays::check_dimension("matrix", matrix.matrix()?.nrows())?;
         Ok(PyBlock { block: Block::new(matrix.matrix()?, gain).or_raise()? })
@@ -34,7 +35,7 @@ impl PyBlock {
 
     /// The initialisation of the theory: A = α ΘΘᵀ/‖ΘΘᵀ‖ and b = α, with Θ of d rows.
     #[staticmethod]
-    fn initial(theta: &Any<'_>, scale: f64) -> PyResult<Self> {
+    fn initial(theta: &Any<'_>, #[pyo3(from_py_with = numbers::number)] scale: f64) -> PyResult<Self> {
         let theta = Reals::read("theta", theta)?;
         arrays::check_dimension("theta", theta.matrix()?.nrows())?;
         Ok(PyBlock { block: Block::initial(theta.matrix()?, scale).or_raise()? })

@@ -20,8 +20,7 @@ impl PyTask {
             instruction_set: asked.instruction_set()?,
         };
         let simulation = RiskSimulation::new(self.task.clone(), layer, length, options).or_raise()?;
-        let found = asked.watched(|watch| simulation.finish(watch))?;
-        let found = self.exceptions.or_raise(found)?;
+        let found = self.exceptions.watched(&asked, |watch| simulation.finish(watch))?;
         let slopes = gradient.then(|| Array::from(found.gradient.mean().to_vec()));
         let errors = gradient.then(|| found.gradient.standard_error().unwrap_or_default());
         Ok(dictionary!(py,
@@ -39,11 +38,10 @@ impl PyTask {
         let baselines: Vec<Baseline> =
             wanted.iter().map(|(name, parameter)| baseline(name, *parameter)).collect::<PyResult<_>>()?;
         let (prompts, seed) = (asked.count("prompts", 2)?, asked.seed()?);
-        let found = asked.watched(|watch| {
+        let found = self.exceptions.watched(&asked, |watch| {
             baseline_risks_watched(self.task.as_ref(), length, &baselines, prompts, seed, watch)
         })?;
         let known = |number: Option<f64>| number.unwrap_or(f64::NAN);
-        let found = self.exceptions.or_raise(found)?;
         Ok(found.iter().map(|summary| (known(summary.mean()), known(summary.standard_error()))).collect())
     }
 }

@@ -11,6 +11,7 @@ use esscher_core::regression::{
 use esscher_core::{Error, Mat};
 
 export!(class PySpectralTask);
+compared!(PySpectralTask);
 
 /// Distinct eigenvalues: gradients hold the weights of all their pairs.
 const MOST_GROUPS: usize = 1024;
@@ -60,8 +61,8 @@ impl PySpectralTask {
         eigenvalues: &Any<'_>,
         multiplicities: Option<&Any<'_>>,
         query_eigenvalues: Option<&Any<'_>>,
-        noise: f64,
-        prior: f64,
+        #[pyo3(from_py_with = numbers::number)] noise: f64,
+        #[pyo3(from_py_with = numbers::number)] prior: f64,
     ) -> PyResult<Self> {
         if let Ok(task) = eigenvalues.cast::<PySpectralTask>() {
             return Ok(task.get().clone());
@@ -91,24 +92,24 @@ impl PySpectralTask {
     }
 
     /// The paper's initialisation, one vector: every entry α/√d, then the gain b = α.
-    fn initial(&self, scale: f64) -> PyResult<Array> {
+    fn initial(&self, #[pyo3(from_py_with = numbers::number)] scale: f64) -> PyResult<Array> {
         Ok(self.task.initial(scale).or_raise()?.into())
     }
 
     /// The floor of the infinite prompt's valley bΣA = I at gain b: the entries 1/(b sᵢ).
-    fn valley(&self, gain: f64) -> PyResult<Array> {
+    fn valley(&self, #[pyo3(from_py_with = numbers::number)] gain: f64) -> PyResult<Array> {
         Ok(self.task.valley(gain).or_raise()?.into())
     }
 
     /// The point of the valley with ‖A‖²_F − b² = conserved and b > 0, where the infinite prompt's flow ends.
     #[pyo3(signature = (conserved = 0.0))]
-    fn infinite_limit(&self, conserved: f64) -> PyResult<(Array, f64)> {
+    fn infinite_limit(&self, #[pyo3(from_py_with = numbers::number)] conserved: f64) -> PyResult<(Array, f64)> {
         let (entries, gain) = self.task.infinite_limit(conserved).or_raise()?;
         Ok((entries.into(), gain))
     }
 
     /// The block with these entries in the eigenvectors, for tasks that have them.
-    fn block(&self, entries: &Any<'_>, gain: f64) -> PyResult<PyBlock> {
+    fn block(&self, entries: &Any<'_>, #[pyo3(from_py_with = numbers::number)] gain: f64) -> PyResult<PyBlock> {
         self.block_of(&arrays::owned_vector("entries", entries)?, gain)
     }
 
@@ -125,7 +126,7 @@ impl PySpectralTask {
     /// >>> gap = task.risk_and_gradient([0.25], 4.0, 1e9).risk - task.risk_and_gradient([0.25], 4.0).risk
     /// >>> bool(abs(gap * 1e9 / coefficient - 1) < 1e-3)
     /// True
-    fn first_order(&self, entries: &Any<'_>, gain: f64) -> PyResult<Option<f64>> {
+    fn first_order(&self, entries: &Any<'_>, #[pyo3(from_py_with = numbers::number)] gain: f64) -> PyResult<Option<f64>> {
         self.task.first_order(&arrays::owned_vector("entries", entries)?, gain).or_raise()
     }
 

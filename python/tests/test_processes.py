@@ -1,0 +1,134 @@
+"""Calls that meet the outside world: signals, the end of the interpreter, forked and spawned processes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+
+PRELUDE = """
+import os, sys, threading, time
+os.environ["ESSCHER_PROGRESS"] = "0"
+import numpy as np
+import esscher as es
+from esscher import audit, zoo
+
+head, normal = es.SoftmaxAttention(np.eye(8), np.eye(8)), es.Gaussian.standard(8)
+
+def busy_law():
+    # A law whose functions are Python's own work, not sleep.
+    def log_partition(tilt):
+        for _ in range(100_000):
+            pass
+        return float(tilt @ tilt / 2)
+    return es.Custom(8, log_partition)
+"""
+
+LONG = {
+    "a study": "es.concentration(head, es.Rademacher(8), queries=normal, lengths=[10**6], trials=4000)",
+    "a run": "es.run(es.example('concentration').replace('trials = ', 'trials = 9'), out='runs')",
+    "an audit": "audit.audit('tiny-random', lengths=1024, texts=200, out='runs')",
+    "a head": "head(np.ones((4_000_000, 8)), np.ones((400, 8)))",
+    "a user's law": "busy_law().tilted_covariance(np.zeros((1000, 8)))",
+    "progress": """es.concentration(head, es.Rademacher(8), queries=normal, lengths=[10**6], trials=4000,
+        progress=lambda part: sum(range(10**7)))""",
+}
+
+
+def started(script: str, folder: Path) -> subprocess.Popen[str]:
+    program = PRELUDE + textwrap.dedent(script)
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    child = subprocess.Popen([sys.executable, "-c", program], cwd=folder, text=True, **pipes)
+    assert child.stdout is not None
+    assert child.stdout.readline() == "ready\n", child.communicate()
+    return child
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_a_daemon_thread_inside_a_long_call_does_not_disturb_the_end(name, tmp_path):
+    script = f"""
+    def work():
+        {LONG[name]}
+    threading.Thread(target=work, daemon=True).start()
+    print("ready", flush=True)
+    time.sleep(0.5)
+    """
+    child = started(script, tmp_path)
+    _, errors = child.communicate(timeout=60)
+    assert (child.returncode, errors) == (0, "")
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_an_interrupt_ends_a_long_call(name, tmp_path):
+    script = f"""
+    print("ready", flush=True)
+    try:
+        {LONG[name]}
+    except KeyboardInterrupt:
+        sys.exit(77)
+    """
+    child = started(script, tmp_path)
+    time.sleep(0.7)
+    began = time.monotonic()
+    child.send_signal(signal.SIGINT)
+    _, errors = child.communicate(timeout=60)
+    assert child.returncode == 77, errors
+    # Half a second of work between looks, on a machine that is busy with other tests.
+    assert time.monotonic() - began < 10
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_processes_of_multiprocessing_compute(method, tmp_path):
+    script = tmp_path / "several.py"
+    script.write_text(
+        PRELUDE
+        + textwrap.dedent("""
+        import multiprocessing
+
+        def work(seed):
+            found = es.concentration(head, es.Rademacher(8), queries=normal, lengths=[10, 100], trials=8, seed=seed)
+            return found, es.run(es.example("concentration"), out="runs", name=f"run {os.getpid()} {seed}").kind
+
+        if __name__ == "__main__":
+            work(0)
+            with multiprocessing.get_context(sys.argv[1]).Pool(2) as pool:
+                answers = pool.map(work, [0, 1, 2])
+            print(answers[0] == work(0), answers[1][0] == answers[2][0])
+        """)
+    )
+    run = subprocess.run(
+        [sys.executable, str(script), method], cwd=tmp_path, capture_output=True, text=True, timeout=240
+    )
+    assert run.stdout == "True False\n", run.stderr
+
+
+def test_a_thread_that_is_not_the_main_one_is_not_interrupted_but_the_program_is(tmp_path):
+    script = f"""
+    done = []
+    def work():
+        try:
+            {LONG["a study"].replace("4000", "400")}
+            done.append("whole")
+        except BaseException as raised:
+            done.append(repr(raised))
+    thread = threading.Thread(target=work)
+    thread.start()
+    print("ready", flush=True)
+    try:
+        thread.join()
+    except KeyboardInterrupt:
+        print("interrupted", flush=True)
+    thread.join()
+    print(done)
+    """
+    child = started(script, tmp_path)
+    time.sleep(0.3)
+    os.kill(child.pid, signal.SIGINT)
+    output, errors = child.communicate(timeout=120)
+    assert output == "interrupted\n['whole']\n", errors
