@@ -23,7 +23,7 @@ pub enum Error {
     },
 
     /// A file that is too large to be a specification.
-    #[error("{} is too large for a specification: expected at most 16 MiB of text", file.display())]
+    #[error("{} is too large for a specification: expected at most 4 MiB of text", file.display())]
     LargeSpecification {
         /// The file.
         file: PathBuf,
@@ -155,7 +155,7 @@ pub enum Error {
     },
 
     /// A run without a result.
-    #[error("{} is not finished: it has no result.parquet", folder.display())]
+    #[error("{} is not finished: result.parquet, or its checksum in provenance.json, is missing", folder.display())]
     Unfinished {
         /// The run folder.
         folder: PathBuf,
@@ -204,6 +204,10 @@ impl Error {
         let SettingNames { folder, instruction_set, run, example } = names;
         match self {
             Error::Mistake(mistake) => mistake.hint.clone(),
+            Error::File { action: "read" | "list", source, .. } => match source.kind() {
+                io::ErrorKind::PermissionDenied => Some("ask for the right to read it".to_string()),
+                _ => None,
+            },
             Error::File { source, .. } => match source.kind() {
                 io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Some(
                     "free some space and run the same command again: finished units are kept".to_string(),

@@ -211,3 +211,17 @@ proptest! {
         prop_assert_eq!(&found.list, &list);
     }
 }
+
+#[test]
+fn a_key_that_stands_twice_is_refused_in_json_as_in_toml() {
+    use esscher_lab::specification::Written;
+    for text in [r#"{"size": 1, "size": 2}"#, r#"{"inner": {"scale": 1, "scale": 1}}"#, r#"[{"a": null, "a": 1}]"#] {
+        let refused = Written::from_json_text(text).unwrap_err();
+        assert!(refused.contains("stands twice"), "{refused}");
+    }
+    let read = |text: &str| format!("{:?}", Written::from_json_text(text).unwrap());
+    assert_eq!(read(r#"{"a": [1, 2.5, true, "x", {"b": -3}], "c": null}"#), {
+        let value = serde_json::json!({"a": [1, 2.5, true, "x", {"b": -3}], "c": null});
+        format!("{:?}", Written::from_json(&value).unwrap())
+    });
+}

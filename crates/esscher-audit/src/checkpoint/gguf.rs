@@ -527,8 +527,16 @@ fn llama(metadata: &Metadata<'_>, mut tensors: Tensors<'_>) -> Result<LlamaWeigh
         None => return Err(metadata.wrong("llama.attention.head_count", "a divisor of the embedding length")),
     };
     if head_dimension == 0 || head_dimension % 2 != 0 {
-        return Err(metadata
-            .wrong("llama.attention.key_length", "an even positive number, because numbers turn in pairs"));
+        return Err(unsupported(
+            format!("heads of {head_dimension} numbers"),
+            "expected an even positive number, because numbers turn in pairs",
+        ));
+    }
+    if metadata.size("llama.attention.sliding_window")?.is_some() {
+        return Err(unsupported(
+            "a sliding window of attention".to_string(),
+            "only attention to all earlier tokens is supported",
+        ));
     }
     if metadata.size("llama.attention.value_length")?.is_some_and(|length| length != head_dimension) {
         return Err(unsupported(

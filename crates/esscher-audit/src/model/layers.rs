@@ -69,11 +69,27 @@ impl VectorLoops for RootMeanSquareNorm<'_> {
                 sums[lane] += number * number;
             }
             let mean = sums.iter().sum::<f32>() / width as f32;
+            if !mean.is_finite() {
+                norm_in_double_precision(row, self.gain, self.epsilon, to);
+                continue;
+            }
             let factor = 1.0 / (mean + self.epsilon).sqrt();
             for ((to, number), gain) in to.iter_mut().zip(row).zip(self.gain) {
                 *to = gain * (number * factor);
             }
         }
+    }
+}
+
+/// The same norm of a row whose squares overflow single precision: divided by infinity it would be zero, and look like an answer.
+/// What is not finite stays so.
+#[cold]
+fn norm_in_double_precision(row: &[f32], gain: &[f32], epsilon: f32, to: &mut [f32]) {
+    let mean = row.iter().map(|number| f64::from(*number).powi(2)).sum::<f64>() / row.len() as f64;
+    let factor = 1.0 / (mean + f64::from(epsilon)).sqrt();
+    for ((to, number), gain) in to.iter_mut().zip(row).zip(gain) {
+        // An infinite number makes the factor zero; their product is not a number, as it should be.
+        *to = gain * (f64::from(*number) * factor) as f32;
     }
 }
 
@@ -174,5 +190,23 @@ impl Angles {
         } else {
             rows.par_chunks_exact_mut(width).with_min_len(ROWS_PER_TASK).enumerate().for_each(token);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_whose_squares_overflow_has_its_norm_and_no_zeros() {
+        let (row, gain) = ([3e22_f32, -4e22, 0.0, 0.0], [1.0_f32, 1.0, 2.0, 1.0]);
+        let mut to = [0.0; 4];
+        root_mean_square_norm(&row, &gain, 1e-5, &mut to);
+        // √(mean x²) = 2.5e22.
+        for (found, expected) in to.iter().zip([1.2, -1.6, 0.0, 0.0]) {
+            assert!((found - expected).abs() < 1e-6, "{to:?}");
+        }
+        root_mean_square_norm(&[f32::INFINITY, 1.0, 1.0, 1.0], &gain, 1e-5, &mut to);
+        assert!(to[0].is_nan(), "what is not finite stays so: {to:?}");
     }
 }

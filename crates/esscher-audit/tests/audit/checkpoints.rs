@@ -302,6 +302,9 @@ fn a_configuration_that_does_not_fit_is_refused() {
         ("{", "{\"vocab_size\": 0,", "`vocab_size` is 0, expected 5, the rows of the embedding"),
         ("{", "{\"vocab_size\": 4611686018427387904,", "`vocab_size` is 4611686018427387904, expected 5"),
         ("5000.0", "1e300", "`rope_theta` is 1e+300, expected a number from 1e-45 to 3.4e38"),
+        ("{", "{\"sliding_window\": 16,", "`sliding_window` = 16"),
+        ("{", "{\"partial_rotary_factor\": 0.5,", "`partial_rotary_factor` = 0.5"),
+        ("{", "{\"attn_logit_softcapping\": 30,", "`attn_logit_softcapping` = 30"),
     ] {
         let message = refused(Some(&config.replacen(from, to, 1))).to_string();
         assert!(message.contains(expected), "`{message}` does not say `{expected}`");

@@ -8,8 +8,8 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
-/// Specifications larger than this are not read: ours have a few hundred bytes.
-const LARGEST_SPECIFICATION: u64 = 16 << 20;
+/// Specifications larger than this are not read: ours have a few hundred bytes, and a list of numbers takes a hundred times its text.
+const LARGEST_SPECIFICATION: u64 = 4 << 20;
 
 /// Histories larger than this are not read: a session is some hundred bytes.
 const LARGEST_HISTORY: u64 = 64 << 20;

@@ -1,5 +1,6 @@
 //! What was written, whichever door it came through: a tree of values, which know their places if they come from a file.
 
+use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use std::any::Any;
 use std::fmt;
 use std::ops::Range;
@@ -142,6 +143,15 @@ impl Written {
         Ok(entry.map_or(Written::Table(Vec::new()), |entry| entry.value.value))
     }
 
+    /// The value that a text of JSON holds. Reading is strict: a key that stands twice is refused, as in TOML.
+    ///
+    /// # Errors
+    /// Text that is no JSON, with the parser's reason.
+    pub fn from_json_text(text: &str) -> Result<Self, String> {
+        let Strict(value) = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        Ok(Written::from_json(&value).unwrap_or_else(|| Written::table([])))
+    }
+
     /// A value of JSON; null counts as a key that is not given.
     pub fn from_json(value: &serde_json::Value) -> Option<Self> {
         Some(match value {
@@ -192,6 +202,67 @@ impl Written {
             ),
             DeValue::Table(table) => Written::Table(entries(table)),
         }
+    }
+}
+
+/// A value of JSON in which no key stands twice: serde_json would keep the last and say nothing.
+struct Strict(serde_json::Value);
+
+impl<'de> Deserialize<'de> for Strict {
+    fn deserialize<D: Deserializer<'de>>(source: D) -> Result<Self, D::Error> {
+        source.deserialize_any(StrictVisitor)
+    }
+}
+
+struct StrictVisitor;
+
+impl<'de> Visitor<'de> for StrictVisitor {
+    type Value = Strict;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a value of JSON")
+    }
+
+    fn visit_unit<E>(self) -> Result<Strict, E> {
+        Ok(Strict(serde_json::Value::Null))
+    }
+
+    fn visit_bool<E>(self, truth: bool) -> Result<Strict, E> {
+        Ok(Strict(truth.into()))
+    }
+
+    fn visit_i64<E>(self, whole: i64) -> Result<Strict, E> {
+        Ok(Strict(whole.into()))
+    }
+
+    fn visit_u64<E>(self, whole: u64) -> Result<Strict, E> {
+        Ok(Strict(whole.into()))
+    }
+
+    fn visit_f64<E>(self, real: f64) -> Result<Strict, E> {
+        Ok(Strict(real.into()))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Strict, E> {
+        Ok(Strict(text.into()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Strict, A::Error> {
+        let mut list = Vec::new();
+        while let Some(Strict(item)) = items.next_element()? {
+            list.push(item);
+        }
+        Ok(Strict(list.into()))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Strict, A::Error> {
+        let mut table = serde_json::Map::new();
+        while let Some((key, Strict(value))) = entries.next_entry::<String, Strict>()? {
+            if table.insert(key.clone(), value).is_some() {
+                return Err(A::Error::custom(format_args!("the key `{key}` stands twice")));
+            }
+        }
+        Ok(Strict(table.into()))
     }
 }
 

@@ -12,7 +12,7 @@ use esscher_lab::specification::{Mistake, Problem, Written};
 use esscher_questions::conduct::{self, unknown};
 use esscher_questions::{Asked, Planned, Question, questions};
 use esscher_report::{Block, Document, literal, plain};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::path::Path;
 
 /// A question whose keys are options.
@@ -32,11 +32,10 @@ pub(super) fn ask(common: &Common, file: &Path, seed: Option<u64>) -> Result<End
     let is_json = file.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("json"));
     let asked = if is_json {
         let text = esscher_lab::read_specification(file)?;
-        let json: Value = serde_json::from_str(&text).map_err(|error| {
-            let message = format!("{}: this is not JSON: {error}", file.display());
+        let written = Written::from_json_text(&text).map_err(|reason| {
+            let message = format!("{}: this is not JSON: {reason}", file.display());
             Trouble::request(ErrorKind::Specification, message)
         })?;
-        let written = Written::from_json(&json).unwrap_or_else(|| Written::table([]));
         Asked::written(written, settings)?
     } else {
         conduct::read_file(file, settings)?
