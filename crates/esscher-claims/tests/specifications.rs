@@ -525,22 +525,34 @@ fn a_number_beyond_the_doubles_is_refused_by_the_name_of_its_quantity() {
     let law = "[[law]]\nname = \"far away\"\nfamily = \"gaussian\"\ndimension = 2\nmean = [1e308, 1e308]\n";
     let short =
         "kind = \"attend\"\nquery = [1, 1]\nlength = [10]\n[tokens]\nfamily = \"gaussian\"\ndimension = 2\n";
-    for text in [
-        format!("kind = \"linearity\"\n{law}"),
-        format!("kind = \"path\"\nprompts = 1\nlengths = [10]\nqueries = [[1, 1]]\n{law}"),
-        format!(
-            "kind = \"concentration\"\nengine = \"sampled\"\nlengths = [10]\nqueries = \"gaussian:2\"\n{law}"
+    let path = "kind = \"path\"\nprompts = 1\nlengths = [10]\nqueries = [[1, 1]]\n";
+    let sampled =
+        "kind = \"concentration\"\nengine = \"sampled\"\nlengths = [10]\nqueries = \"gaussian:2\"\n";
+    let underflows = "underflows double precision: scale the tokens, the query or the matrices up";
+    for (text, said) in [
+        (format!("kind = \"linearity\"\n{law}"), "overflows double precision: scale the tokens"),
+        (
+            format!("kind = \"layers\"\ndimension = 2\nstart.mean = [1e308, 1e308]"),
+            "overflows double precision",
         ),
-        format!("{short}scale = 1e-200\n"),
-        format!("{short}[head]\nvalue = 1e-200\n"),
+        (
+            format!("{path}{law}"),
+            "over its standard deviation is 1e308: expected at most 4.5e12 to be simulated",
+        ),
+        (
+            format!("{sampled}{law}"),
+            "over its standard deviation is 1e308: expected at most 4.5e12 to be simulated",
+        ),
+        (format!("{short}scale = 1e-200\n"), underflows),
+        (format!("{short}[head]\nvalue = 1e-200\n"), underflows),
+        (format!("{short}[head]\nvalue = 1e200\n"), "the mean squared error of the output overflows"),
+        (format!("{short}[head]\nscore = 1e308\n"), "the score deviation τ of the query overflows"),
     ] {
-        let found = answer(&text);
-        if let Err(message) = found {
-            assert!(message.contains("flows double precision: scale"), "{message}\n{text}");
-        } else {
-            assert!(text.contains("path") || text.contains("concentration"), "{found:?}\n{text}");
-        }
+        let message = answer(&text).expect_err(&text);
+        assert!(message.contains(said), "{message}\n{text}");
     }
+    // The mean of normal tokens is no matter for their exact errors.
+    answer(&format!("{short}mean = [1e308, 1e308]\n")).unwrap();
 }
 
 #[test]
