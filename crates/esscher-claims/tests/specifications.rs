@@ -182,7 +182,7 @@ proptest! {
 
 /// The smallest requests of every question without a checkpoint. Lines that end in `#` take extreme numbers, as many as
 /// there are.
-const SMALLEST: [&str; 12] = [
+const SMALLEST: &[&str] = &[
     r#"kind = "attend"
 query = [0.5, -1.0] #
 length = [1, 2, 1e12]
@@ -354,6 +354,43 @@ steps = 2
 rate = 0.1 #
 test_prompts = 2
 bayes_trials = 2
+"#,
+    r#"kind = "training-horizon"
+excesses = [5.0] #
+initial_fraction = 0.5 #
+[task]
+covariance = "eigenvalues"
+eigenvalues = [1.0, 2.0] #
+noise = 0.1 #
+prior = 1.0 #
+"#,
+    #[cfg(feature = "zoo")]
+    r#"kind = "large-prompts"
+mechanisms = ["softmax", "linear-elu", "gla"]
+query = [0.5] #
+lengths = [1, 4]
+prompts = 4
+[tokens]
+family = "gaussian"
+dimension = 1
+mean = [0.5] #
+covariance = [[0.25]] #
+"#,
+    #[cfg(feature = "training")]
+    r#"kind = "recall"
+mechanisms = ["gla"]
+vocabulary = 10
+length = 8
+pairs = 1
+width = 2
+heads = 1
+layers = 1
+steps = 2
+batch = 2
+test_examples = 2
+learning_rate = 0.01 #
+weight_decay = 0.1 #
+until_accuracy = 0.9 #
 "#,
 ];
 
