@@ -556,6 +556,20 @@ fn any_tolerance_has_its_horizon() {
     }
 }
 
+/// Processor time of these runs, report included, on the machine that they were measured on; told is half to twice that.
+#[test]
+fn the_plan_tells_how_long_large_initial_layers_take() {
+    for (scale, seconds) in [("20", 5.5), ("100", 26.0)] {
+        let text = format!(
+            "kind = \"training\"\nmodels = [\"softmax\"]\nlengths = [100]\ninitial_scale = {scale}\n\
+             [task]\ncovariance = \"toeplitz\"\ndimensions = [3]\n"
+        );
+        let planned = Planned::read("training.toml", &text, Settings::default()).unwrap();
+        let told: f64 = planned.units().iter().map(|unit| unit.cost).sum();
+        assert!((0.5..=2.0).contains(&(told / seconds)), "α = {scale}: {told} s told, {seconds} s taken");
+    }
+}
+
 /// Infinity is refused in words for people, by every question.
 #[test]
 fn a_number_beyond_the_doubles_is_refused_by_the_name_of_its_quantity() {
