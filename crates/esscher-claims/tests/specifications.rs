@@ -182,7 +182,7 @@ proptest! {
 
 /// The smallest requests of every question without a checkpoint. Lines that end in `#` take extreme numbers, as many as
 /// there are.
-const SMALLEST: [&str; 12] = [
+const SMALLEST: &[&str] = &[
     r#"kind = "attend"
 query = [0.5, -1.0] #
 length = [1, 2, 1e12]
@@ -355,6 +355,43 @@ rate = 0.1 #
 test_prompts = 2
 bayes_trials = 2
 "#,
+    r#"kind = "training-horizon"
+excesses = [5.0] #
+initial_fraction = 0.5 #
+[task]
+covariance = "eigenvalues"
+eigenvalues = [1.0, 2.0] #
+noise = 0.1 #
+prior = 1.0 #
+"#,
+    #[cfg(feature = "zoo")]
+    r#"kind = "large-prompts"
+mechanisms = ["softmax", "linear-elu", "gla"]
+query = [0.5] #
+lengths = [1, 4]
+prompts = 4
+[tokens]
+family = "gaussian"
+dimension = 1
+mean = [0.5] #
+covariance = [[0.25]] #
+"#,
+    #[cfg(feature = "training")]
+    r#"kind = "recall"
+mechanisms = ["gla"]
+vocabulary = 10
+length = 8
+pairs = 1
+width = 2
+heads = 1
+layers = 1
+steps = 2
+batch = 2
+test_examples = 2
+learning_rate = 0.01 #
+weight_decay = 0.1 #
+until_accuracy = 0.9 #
+"#,
 ];
 
 /// Both ends of the doubles and what lies between them.
@@ -519,28 +556,54 @@ fn any_tolerance_has_its_horizon() {
     }
 }
 
+/// Processor time of these runs, report included, on the machine that they were measured on; told is half to twice that.
+#[test]
+fn the_plan_tells_how_long_large_initial_layers_take() {
+    for (scale, seconds) in [("20", 5.5), ("100", 26.0)] {
+        let text = format!(
+            "kind = \"training\"\nmodels = [\"softmax\"]\nlengths = [100]\ninitial_scale = {scale}\n\
+             [task]\ncovariance = \"toeplitz\"\ndimensions = [3]\n"
+        );
+        let planned = Planned::read("training.toml", &text, Settings::default()).unwrap();
+        let told: f64 = planned.units().iter().map(|unit| unit.cost).sum();
+        assert!((0.5..=2.0).contains(&(told / seconds)), "α = {scale}: {told} s told, {seconds} s taken");
+    }
+}
+
 /// Infinity is refused in words for people, by every question.
 #[test]
 fn a_number_beyond_the_doubles_is_refused_by_the_name_of_its_quantity() {
     let law = "[[law]]\nname = \"far away\"\nfamily = \"gaussian\"\ndimension = 2\nmean = [1e308, 1e308]\n";
     let short =
         "kind = \"attend\"\nquery = [1, 1]\nlength = [10]\n[tokens]\nfamily = \"gaussian\"\ndimension = 2\n";
-    for text in [
-        format!("kind = \"linearity\"\n{law}"),
-        format!("kind = \"path\"\nprompts = 1\nlengths = [10]\nqueries = [[1, 1]]\n{law}"),
-        format!(
-            "kind = \"concentration\"\nengine = \"sampled\"\nlengths = [10]\nqueries = \"gaussian:2\"\n{law}"
+    let path = "kind = \"path\"\nprompts = 1\nlengths = [10]\nqueries = [[1, 1]]\n";
+    let sampled =
+        "kind = \"concentration\"\nengine = \"sampled\"\nlengths = [10]\nqueries = \"gaussian:2\"\n";
+    let underflows = "underflows double precision: scale the tokens, the query or the matrices up";
+    for (text, said) in [
+        (format!("kind = \"linearity\"\n{law}"), "overflows double precision: scale the tokens"),
+        (
+            format!("kind = \"layers\"\ndimension = 2\nstart.mean = [1e308, 1e308]"),
+            "overflows double precision",
         ),
-        format!("{short}scale = 1e-200\n"),
-        format!("{short}[head]\nvalue = 1e-200\n"),
+        (
+            format!("{path}{law}"),
+            "over its standard deviation is 1e308: expected at most 4.5e12 to be simulated",
+        ),
+        (
+            format!("{sampled}{law}"),
+            "over its standard deviation is 1e308: expected at most 4.5e12 to be simulated",
+        ),
+        (format!("{short}scale = 1e-200\n"), underflows),
+        (format!("{short}[head]\nvalue = 1e-200\n"), underflows),
+        (format!("{short}[head]\nvalue = 1e200\n"), "the mean squared error of the output overflows"),
+        (format!("{short}[head]\nscore = 1e308\n"), "the score deviation τ of the query overflows"),
     ] {
-        let found = answer(&text);
-        if let Err(message) = found {
-            assert!(message.contains("flows double precision: scale"), "{message}\n{text}");
-        } else {
-            assert!(text.contains("path") || text.contains("concentration"), "{found:?}\n{text}");
-        }
+        let message = answer(&text).expect_err(&text);
+        assert!(message.contains(said), "{message}\n{text}");
     }
+    // The mean of normal tokens is no matter for their exact errors.
+    answer(&format!("{short}mean = [1e308, 1e308]\n")).unwrap();
 }
 
 #[test]

@@ -222,6 +222,17 @@ fn simulations_of_vanishing_outputs_are_refused() {
     };
     assert!(matches!(study(1e-100), Err(Error::Underflow { .. })));
     assert_eq!(study(0.0).unwrap().rows[0].errors.output.unwrap().value, 0.0);
+    // Tokens that rounding has made equal are not without spread.
+    let far =
+        |mean: f64| -> Law { Arc::new(Affine::new(mat![[1.0]].as_ref(), &[mean], tokens.clone()).unwrap()) };
+    let simulated = |mean: f64| {
+        let setting = Concentration::new(plain_head(1), far(mean), tokens.clone(), &[length(10)]).unwrap();
+        let options = SampleOptions { trials: 200, ..SampleOptions::default() };
+        setting.run(Engine::Sampled(options), &Unwatched).map(|study| study.rows[0].errors.output.unwrap())
+    };
+    assert!(matches!(simulated(1e17), Err(Error::OutOfRange { .. })));
+    let (far, near) = (simulated(1e12).unwrap(), simulated(0.0).unwrap());
+    assert!((far.value / near.value - 1.0).abs() < 1e-2, "{far:?} {near:?}");
     let (small, plain) = (study(2f64.powi(-100)).unwrap(), study(1.0).unwrap());
     let (small, plain) = (small.rows[0].errors.output.unwrap(), plain.rows[0].errors.output.unwrap());
     assert_eq!((small.value, small.error), (plain.value * 2f64.powi(-200), plain.error * 2f64.powi(-200)));

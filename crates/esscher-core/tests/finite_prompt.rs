@@ -7,7 +7,7 @@ use esscher_core::attention::{Attention, Softmax};
 use esscher_core::measure::{Affine, Gaussian, Law, Measure, Mixture, Rademacher};
 use esscher_core::numerics::linalg;
 use esscher_core::prompt::{Deviation, FinitePrompt, PromptLength, delta_method, gaussian_gradient_constant};
-use esscher_core::{Error, Mat, Unwatched, mat};
+use esscher_core::{Error, Mat, Quantity, Unwatched, mat};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use serde_json::Value;
@@ -411,7 +411,19 @@ fn zero_is_the_error_of_what_does_not_vary_alone() {
         let found = read(value, variance, query);
         assert!(matches!(found, Err(Error::Underflow { .. })), "{value:e} {variance:e} {query:e}: {found:?}");
     }
-    // One direction 10³⁰⁰ times wider than the one that V reads: 11/10 of the variance, at τ = 0.
+    // The constants of long prompts, too.
+    let head = Softmax::new(mat![[1.0]].as_ref(), mat![[1e-200]].as_ref()).unwrap();
+    let tokens = Gaussian::standard(1).unwrap();
+    assert!(matches!(delta_method(&head, &tokens, &[1.0]), Err(Error::Underflow { .. })));
+    assert!(matches!(gaussian_gradient_constant(&head, &tokens, &[1.0]), Err(Error::Underflow { .. })));
+    // Of tokens of size 10⁻¹²⁰ the output has an error, although that of the gradient in U is none.
+    let head = Softmax::new(mat![[1.0]].as_ref(), mat![[1.0]].as_ref()).unwrap();
+    let tokens = Gaussian::centred(mat![[1e-240]].as_ref()).unwrap();
+    let prompt = FinitePrompt::exact(&head, &tokens).unwrap();
+    let errors = |quantity| prompt.errors_at_query(quantity, &[1.0], &lengths(&[10]));
+    assert!((errors(Quantity::Output).unwrap()[0] / 1e-241 - 1.0).abs() < 1e-12);
+    assert!(matches!(errors(Quantity::ScoreGradient), Err(Error::Underflow { .. })));
+    // One direction 10²²⁰ times wider than the one that V reads: a tenth of its variance, at τ = 0.
     let head = Softmax::new(mat![[0.0, 0.0], [0.0, 0.0]].as_ref(), mat![[1.0, 0.0]].as_ref()).unwrap();
     let tokens = Gaussian::centred(mat![[1e-300, 0.0], [0.0, 1e140]].as_ref()).unwrap();
     let prompt = FinitePrompt::exact(&head, &tokens).unwrap();

@@ -21,20 +21,28 @@ pub struct Layout {
     sequences: Vec<Range<usize>>,
 }
 
+/// Lengths whose sum is no number of rows.
+fn too_long() -> Error {
+    Error::Option {
+        name: "lengths",
+        expected: "as many tokens together as fit into memory".to_string(),
+        found: format!("more than {}", usize::MAX),
+    }
+}
+
 impl Layout {
     /// Sequences one behind the other, of these lengths.
     ///
     /// # Errors
     /// No heads.
     pub fn packed(lengths: &[usize], heads: usize) -> Result<Self> {
-        let mut rows = 0;
-        let sequences = lengths
-            .iter()
-            .map(|length| {
-                rows += length;
-                rows - length..rows
-            })
-            .collect();
+        let mut rows = 0_usize;
+        let mut sequences = Vec::with_capacity(lengths.len());
+        for &length in lengths {
+            let end = rows.checked_add(length).ok_or_else(too_long)?;
+            sequences.push(rows..end);
+            rows = end;
+        }
         Self::checked(rows, heads, sequences)
     }
 
@@ -50,12 +58,13 @@ impl Layout {
                 found: found.to_string(),
             });
         }
+        let rows = lengths.len().checked_mul(longest).ok_or_else(too_long)?;
         let sequences = lengths
             .iter()
             .enumerate()
             .map(|(block, length)| block * longest..block * longest + length)
             .collect();
-        Self::checked(lengths.len() * longest, heads, sequences)
+        Self::checked(rows, heads, sequences)
     }
 
     fn checked(rows: usize, heads: usize, sequences: Vec<Range<usize>>) -> Result<Self> {

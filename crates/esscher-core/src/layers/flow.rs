@@ -178,9 +178,10 @@ pub fn flow(layer: &Layer, start: &Gaussian, options: &FlowOptions, monitor: &dy
     check::size("the dimension of the start", dimension, start.mean_vector().len())?;
     let settings = options.settings(start)?;
     let second_moment = linalg::trace(start.covariance_matrix()) + linalg::squared_norm(start.mean_vector());
-    if second_moment > TOO_LARGE {
+    let what = "E|x|² at the start";
+    if check::finite_number(what, second_moment)? > TOO_LARGE {
         let expected = "at most 1e100; scale the tokens down";
-        return Err(Error::OutOfRange { what: "E|x|² at the start", value: second_moment, expected });
+        return Err(Error::OutOfRange { what, value: second_moment, expected });
     }
     let mut system = |_time: f64, value: &[f64], slope: &mut [f64]| {
         // Trial stages beyond this could be accepted and then have no covariance in double precision.

@@ -1,10 +1,12 @@
 //! What finite prompts approach as L grows: the constants of the 1/L law and the exponents beyond it.
 
 use super::PromptLength;
+use super::scale::Scale;
 use crate::attention::{Attention, Softmax};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::measure::{Gaussian, Measure};
 use crate::numerics::{check, linalg};
+use crate::quantity::Quantity;
 use faer::Mat;
 
 /// First-order constants of a finite prompt at a fixed query.
@@ -40,15 +42,18 @@ pub fn delta_method(head: &Softmax, tokens: &dyn Measure, query: &[f64]) -> Resu
     let shift = linalg::difference(&tokens.tilted_mean(&twice)?, &tokens.tilted_mean(&tilt)?);
     let mut moment = tokens.tilted_covariance(&twice)?;
     linalg::add_outer(&mut moment, 1.0, &shift, &shift);
-    let covariance = faer::Scale(growth) * (head.value() * moment * head.value().transpose());
+    // On the scale of the values, so that their squares are doubles as long as the constants are.
+    let exponent = linalg::matrix_exponent(head.value());
+    let value = linalg::matrix_times_power_of_two(head.value(), -exponent);
+    let covariance = faer::Scale(growth) * (&value * moment * value.transpose());
+    let scale = Scale { value: exponent, ..Scale::default() };
+    let output_error = scale.restored(Quantity::Output, linalg::trace(covariance.as_ref()))?;
+    let covariance = linalg::matrix_times_power_of_two(covariance.as_ref(), 2 * exponent);
     let covariance = check::finite_matrix_result("the constant of the delta method", covariance)?;
     let bias = linalg::apply(head.value(), &shift).iter().map(|entry| -growth * entry).collect();
     Ok(DeltaMethod {
         bias: check::finite_result("the constant of the bias", bias)?,
-        output_error: check::finite_number(
-            "the constant of the output error",
-            linalg::trace(covariance.as_ref()),
-        )?,
+        output_error,
         covariance,
     })
 }
@@ -69,7 +74,12 @@ pub fn gaussian_gradient_constant(head: &Softmax, tokens: &Gaussian, query: &[f6
         * (linalg::squared_norm(&shift) + linalg::trace(covariance))
         + linalg::squared_frobenius(value_covariance.as_ref())
         + 2.0 * linalg::dot(&value_shift, &linalg::apply(value_covariance.as_ref(), &shift));
-    check::finite_number("the constant of the gradient", linalg::squared_norm(query) * square.exp() * bracket)
+    let constant = linalg::squared_norm(query) * square.exp() * bracket;
+    let is_zero = linalg::largest(query) == 0.0 || check::largest_entry(value_covariance.as_ref()) == 0.0;
+    if constant < f64::MIN_POSITIVE && !is_zero {
+        return Err(Error::Underflow { what: "the constant of the gradient" });
+    }
+    check::finite_number("the constant of the gradient", constant)
 }
 
 /// √(2 ln L): above this score deviation the softmax freezes on its largest score.
@@ -92,7 +102,7 @@ pub fn critical_score_deviation(length: PromptLength) -> f64 {
 /// A negative or non-finite H.
 pub fn rate_exponent(operator_norm: f64) -> Result<f64> {
     if !(operator_norm >= 0.0 && operator_norm.is_finite()) {
-        return Err(crate::Error::OutOfRange {
+        return Err(Error::OutOfRange {
             what: "the operator norm H",
             value: operator_norm,
             expected: "a finite number from 0 up",

@@ -230,8 +230,7 @@ impl Tilted {
                 LARGEST_GRID,
             ),
         ] {
-            // Written so that a NaN is refused.
-            if !(value <= limit) {
+            if check::finite_number(what, value)? > limit {
                 return Err(Error::OutOfRange { what, value, expected });
             }
         }

@@ -23,6 +23,7 @@ pub use query_average::{AveragedDeviation, QueryAverage, QueryAveraged};
 pub(crate) use query_average::{AveragedErrors, RadiusRefinement};
 pub use sampled::{
     Precision, SampleIdentity, SampleOptions, SampledLength, SampledPrompts, SampledUnit, SampledUnits,
+    deviations_of_draws,
 };
 
 pub use crate::prompt_length::PromptLength;
@@ -32,7 +33,7 @@ use crate::error::{Error, Result};
 use crate::measure::Measure;
 use crate::monitor::{Completion, Monitor};
 use crate::numerics::{check, linalg};
-use crate::quantity::PerQuantity;
+use crate::quantity::{PerQuantity, Quantity};
 use faer::{Mat, MatRef};
 use gaussian::GaussianTokens;
 use mixture::MixtureTokens;
@@ -127,6 +128,23 @@ impl FinitePrompt {
     /// # Errors
     /// [`Error::Overflow`] and [`Error::Underflow`] where an error that is not zero has no double with all its digits.
     pub fn at_query(&self, query: &[f64], lengths: &[PromptLength]) -> Result<Vec<Deviation>> {
+        let (scale, deviations) = self.on_scale(query, lengths)?;
+        deviations.into_iter().map(|deviation| deviation.restored(scale)).collect()
+    }
+
+    /// One of the mean squared errors of [`at_query`](Self::at_query), also where the others are no doubles.
+    pub fn errors_at_query(
+        &self,
+        quantity: Quantity,
+        query: &[f64],
+        lengths: &[PromptLength],
+    ) -> Result<Vec<f64>> {
+        let (scale, deviations) = self.on_scale(query, lengths)?;
+        deviations.iter().map(|deviation| scale.restored(quantity, deviation.errors[quantity])).collect()
+    }
+
+    /// Deviations at one query on their scale.
+    fn on_scale(&self, query: &[f64], lengths: &[PromptLength]) -> Result<(Scale, Vec<Deviation>)> {
         let tilt = self.head.tilt(query)?;
         let scale = Scale { query: linalg::exponent(query), ..self.scale() };
         let query_norm = scale::squared_norm(query, scale.query);
@@ -134,7 +152,7 @@ impl FinitePrompt {
             TokenTheory::Gaussian(tokens) => tokens.deviations(&tilt, query_norm, lengths)?,
             TokenTheory::Mixture(tokens) => tokens.deviations(&tilt, query_norm, lengths)?,
         };
-        deviations.into_iter().map(|deviation| deviation.restored(scale)).collect()
+        Ok((scale, deviations))
     }
 
     /// The scale on which the theory computes, but for that of the queries.

@@ -165,8 +165,12 @@ pub(crate) fn check_score_deviation(tau: f64) -> Result<f64> {
     if (0.0..=MAX_SCORE_DEVIATION).contains(&tau) {
         return Ok(tau);
     }
+    let what = "the score deviation τ of the query";
+    if !tau.is_finite() {
+        return Err(Error::Overflow { what });
+    }
     Err(Error::OutOfRange {
-        what: "the score deviation τ of the query",
+        what,
         value: tau,
         expected: "a number from 0 to 10000 (beyond, a single token takes all the weight)",
     })

@@ -10,7 +10,7 @@ use crate::question::{Failure, Given, Mistake, Monitor, Plan, Section, Unit};
 use esscher_core::concentration::{Concentration, Engine, HeavyTail, Study, StudyRow};
 use esscher_core::measure::Law;
 use esscher_core::prompt::{PromptLength, QueryAverage, SampleOptions, SampledPrompts, rate_exponent};
-use esscher_core::{Completion, Estimate, Mat, Quantity, Unwatched};
+use esscher_core::{Completion, Error, Estimate, Mat, Quantity, Unwatched};
 use esscher_lab::{Record, Table, TableError};
 use std::ops::Range;
 
@@ -283,6 +283,9 @@ impl Case {
                 for number in groups[part].clone() {
                     let Some(found) = simulation.run_unit(number, monitor)? else { return Ok(None) };
                     numbers.extend(states::encode(number, &found));
+                }
+                if numbers.iter().any(|one| !one.number.is_finite()) {
+                    return Err(Error::Overflow { what: "the spread of the simulated errors" }.into());
                 }
                 Ok(Some(Table::of(&numbers)?))
             }

@@ -10,7 +10,8 @@ use esscher_core::attention::Attention;
 use esscher_core::measure::{Empirical, Law};
 use esscher_core::numerics::linalg;
 use esscher_core::prompt::{FinitePrompt, PromptLength, SampleOptions, SampledPrompts, delta_method};
-use esscher_core::{Accuracy, Mat};
+use esscher_core::{Accuracy, Quantity};
+use rayon::prelude::*;
 use std::sync::Arc;
 
 /// Closed forms and the delta method in double precision.
@@ -109,15 +110,17 @@ impl Path {
         let mut rows = vec![row(case, Statistic::Limit, None, None, limit)];
         let (statistic, squares, tolerance) = if case.tokens.as_gaussian_mixture().is_some() {
             let prompt = FinitePrompt::exact(head, case.tokens.as_ref())?;
-            let matrix = Mat::from_fn(queries.len(), head.query_dimension(), |i, j| queries[i][j]);
-            let sweep = prompt.at_queries(matrix.as_ref(), lengths, monitor)?;
-            if sweep.deviations.len() < queries.len() {
-                return Ok(None);
-            }
+            // Asked for every query: with mixtures of hundreds of components one takes seconds.
+            let errors = |query: &Vec<f64>| {
+                let stopped = monitor.should_stop();
+                (!stopped).then(|| prompt.errors_at_query(Quantity::Output, query, lengths)).transpose()
+            };
+            let found: Vec<Option<Vec<f64>>> = queries.par_iter().map(errors).collect::<Result<_, _>>()?;
+            let Some(found) = found.into_iter().collect::<Option<Vec<_>>>() else { return Ok(None) };
             let mut squares = vec![0.0; lengths.len()];
-            for by_length in &sweep.deviations {
-                for (square, found) in squares.iter_mut().zip(by_length) {
-                    *square += found.errors.output / count;
+            for by_length in &found {
+                for (square, error) in squares.iter_mut().zip(by_length) {
+                    *square += error / count;
                 }
             }
             let tolerance = esscher_core::softmax_weights::RELATIVE_TOLERANCE;

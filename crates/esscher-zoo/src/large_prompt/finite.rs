@@ -10,7 +10,7 @@ use esscher_core::Estimate;
 use esscher_core::concentration::{Dependence, RateFit, RatePoint, rate_fit};
 use esscher_core::numerics::statistics::Summary;
 use esscher_core::numerics::{JointSummary, Stream, linalg};
-use esscher_core::prompt::PromptLength;
+use esscher_core::prompt::{PromptLength, deviations_of_draws};
 use faer::Mat;
 use rayon::prelude::*;
 
@@ -147,12 +147,14 @@ pub fn finite(
     if trials.trials < 2 {
         return refuse("trials", "at least 2", trials.trials.to_string());
     }
+    check_amount("lengths", lengths.last().copied().unwrap_or_default(), trials.trials)?;
     if let Some(limit) = limit
         && limit.len() != signature.output
     {
         return Err(Error::Size { name: "limit", expected: signature.output, found: limit.len() });
     }
     let feed = setting.feed(&signature)?;
+    deviations_of_draws(setting.tokens.as_ref())?;
     let readings: Vec<Vec<Vec<f64>>> = (0..trials.trials)
         .into_par_iter()
         .map(|trial| {
@@ -225,6 +227,17 @@ fn summarise(
         joint.add(&errors)?;
     }
     Ok(Finite { lengths: at_lengths, joint })
+}
+
+/// Whether somebody would wait for so many tokens of all prompts together.
+pub(super) fn check_amount(name: &'static str, tokens: usize, prompts: u32) -> Result<()> {
+    /// Days, at a hundred nanoseconds each.
+    const MOST_TOKENS: u64 = 1_000_000_000_000;
+    if (tokens as u64).saturating_mul(u64::from(prompts)) <= MOST_TOKENS {
+        return Ok(());
+    }
+    let (expected, found) = ("at most 10¹² tokens in all prompts together", format!("{prompts} of {tokens}"));
+    Err(Error::Option { name, expected: expected.to_string(), found })
 }
 
 /// Whether the squares of the distances, and the squares of those in their standard errors, are doubles.

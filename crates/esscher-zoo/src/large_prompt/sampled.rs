@@ -1,6 +1,6 @@
 //! Limits by sampling: independent long prompts, read at their end, averaged; the answer where no closed form is known.
 
-use super::finite::read_prompt;
+use super::finite::{check_amount, read_prompt};
 use super::{Limit, Reading, Setting};
 use crate::error::{Error, Result};
 use crate::mechanism::Mechanism;
@@ -56,6 +56,7 @@ pub fn sampled_limit(
             found: format!("{} of {}", draws.prompts, draws.tokens),
         });
     }
+    check_amount("draws", draws.tokens, draws.prompts)?;
     let signature = mechanism.signature();
     let feed = setting.feed(&signature)?;
     let factor = match reading {

@@ -12,6 +12,9 @@ use esscher_core::numerics::Stream;
 /// The exponent a of the distribution of slots.
 const POWER: f64 = 0.01;
 
+/// Tokens that there are, at most: each example lists them all, and is shorter.
+const LARGEST_VOCABULARY: usize = 1 << 24;
+
 /// What stands between the questions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Filler {
@@ -34,7 +37,7 @@ impl Recall {
     /// Recall of this many pairs in sequences of this length.
     ///
     /// # Errors
-    /// An odd vocabulary or length, a vocabulary that is not larger than the length, no pairs, or more than fit: 4 P ≤ T.
+    /// An odd vocabulary or length, a vocabulary that is not larger than the length or above 2²⁴, no pairs, or more than fit: 4 P ≤ T.
     pub fn new(vocabulary: usize, length: usize, pairs: usize, filler: Filler) -> Result<Self> {
         let refuse = |name, expected: String, found: usize| {
             Err(Error::Option { name, expected, found: found.to_string() })
@@ -44,6 +47,9 @@ impl Recall {
         }
         if !vocabulary.is_multiple_of(2) || vocabulary <= length {
             return refuse("vocabulary", format!("an even number above the length, {length}"), vocabulary);
+        }
+        if vocabulary > LARGEST_VOCABULARY {
+            return refuse("vocabulary", format!("at most {LARGEST_VOCABULARY}"), vocabulary);
         }
         if pairs == 0 || pairs > length / 4 {
             return refuse("pairs", format!("1 to {}, a quarter of the length", length / 4), pairs);

@@ -56,25 +56,32 @@ pub struct ModelSpecification {
     pub layers: Vec<LayerSpecification>,
 }
 
+/// Numbers per token, at most.
+const LARGEST_WIDTH: usize = 1 << 14;
+
+/// Numbers of a matrix, at most: 4 GB.
+const LARGEST_MATRIX: usize = 1 << 30;
+
 impl ModelSpecification {
     /// Refuses sizes that make no model.
     ///
     /// # Errors
-    /// A size of zero.
+    /// A size of zero, or one whose matrices fit into no memory.
     pub fn check(&self) -> Result<()> {
-        let positive = |name, size: usize| {
-            if size > 0 {
+        let sized = |name, size: usize, most: usize| {
+            if (1..=most).contains(&size) {
                 return Ok(());
             }
-            Err(Error::Option { name, expected: "at least 1".to_string(), found: size.to_string() })
+            Err(Error::Option { name, expected: format!("1 to {most}"), found: size.to_string() })
         };
-        positive("vocabulary", self.vocabulary)?;
-        positive("width", self.width)?;
-        positive("heads", self.heads)?;
-        positive("positions", self.positions.unwrap_or(1))?;
+        sized("width", self.width, LARGEST_WIDTH)?;
+        let rows = LARGEST_MATRIX / self.width;
+        sized("vocabulary", self.vocabulary, rows)?;
+        sized("heads", self.heads, LARGEST_WIDTH)?;
+        sized("positions", self.positions.unwrap_or(1), rows)?;
         for layer in &self.layers {
-            positive("convolution", layer.convolution.unwrap_or(1))?;
-            positive("hidden", layer.mlp.map_or(1, |mlp| mlp.hidden))?;
+            sized("convolution", layer.convolution.unwrap_or(1), LARGEST_WIDTH)?;
+            sized("hidden", layer.mlp.map_or(1, |mlp| mlp.hidden), rows)?;
         }
         Ok(())
     }

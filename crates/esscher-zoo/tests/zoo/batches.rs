@@ -253,3 +253,9 @@ fn nonsense_is_refused_in_one_sentence() {
     );
     assert_eq!(Sizes::new(0, 3).unwrap_err().to_string(), "key_width: expected 1 to 4096, found 0");
 }
+
+#[test]
+fn lengths_that_no_memory_holds_are_refused() {
+    assert!(Layout::packed(&[usize::MAX, 2], 1).is_err());
+    assert!(Layout::padded(&[1, 1, 1], usize::MAX, 1).is_err());
+}

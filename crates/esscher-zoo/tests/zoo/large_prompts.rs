@@ -414,3 +414,24 @@ fn gates_that_depend_on_the_token_have_no_closed_form_and_are_sampled() {
         finite(&mechanism, &setting, &Trials { lengths: vec![3], trials: 2, seed: 0 }, Reading::Output, None);
     assert!(refused.unwrap_err().to_string().contains("log_decay"));
 }
+
+#[test]
+fn no_amount_of_tokens_is_too_large_to_be_refused() {
+    let mechanism = GatedLinearAttention { key_width: 2, value_width: 2 };
+    let setting = setting(gaussian());
+    let trials = Trials { lengths: vec![1, usize::MAX], trials: 2, seed: 1 };
+    let refused = finite(&mechanism, &setting, &trials, Reading::Output, None).unwrap_err().to_string();
+    assert!(refused.contains("at most 10¹² tokens in all prompts together"), "{refused}");
+    let draws = Draws { tokens: usize::MAX, prompts: u32::MAX, seed: 1 };
+    assert!(sampled_limit(&mechanism, &setting, &draws, Reading::Output).is_err());
+    // Outputs whose squares vanish have a spread all the same.
+    let tiny: Law = Arc::new(Gaussian::centred(isotropic(1e-100).as_ref()).unwrap());
+    let trials = Trials { lengths: vec![4], trials: 4, seed: 1 };
+    let refused = finite(&mechanism, &self::setting(tiny), &trials, Reading::Output, None).unwrap_err();
+    assert!(refused.to_string().contains("underflows double precision"), "{refused}");
+}
+
+/// This variance in every coordinate of a token.
+fn isotropic(variance: f64) -> esscher_core::Mat<f64> {
+    esscher_core::Mat::from_fn(3, 3, |i, j| if i == j { variance } else { 0.0 })
+}

@@ -297,3 +297,15 @@ fn mechanisms_that_claim_it_recall() {
         assert!(test.accuracy > 0.9, "{name}: {} after {} steps", test.accuracy, trained.steps);
     }
 }
+
+#[test]
+fn sizes_that_no_memory_holds_are_refused() {
+    let huge = 1 << 40;
+    for (vocabulary, width, positions) in
+        [(huge, 8, None), (8, huge, None), (8, 8, Some(huge)), (1 << 28, 8, None)]
+    {
+        let specification = ModelSpecification { vocabulary, width, heads: 1, positions, layers: Vec::new() };
+        assert!(Model::new(specification, 1).is_err(), "{vocabulary} {width} {positions:?}");
+    }
+    assert!(Recall::new(usize::MAX - 1, 8, 1, Filler::Zero).is_err());
+}

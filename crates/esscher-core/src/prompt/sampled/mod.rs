@@ -416,6 +416,35 @@ impl SampledPrompts {
     }
 }
 
+/// The deviations of the coordinates of a law whose tokens are to be drawn; none where the law does not tell.
+///
+/// # Errors
+/// [`Error::OutOfRange`] where tokens lie so far from the origin that rounding them takes away how they differ, and
+/// [`Error::Underflow`] where their squares vanish.
+pub fn deviations_of_draws(tokens: &dyn Measure) -> Result<Option<Vec<f64>>> {
+    /// Of a deviation, that rounding may change a drawn token by: far below what a simulation resolves.
+    const LOST: f64 = 1e-3;
+    let Some(deviations) = deviations(tokens)? else { return Ok(None) };
+    for (mean, deviation) in tokens.mean()?.iter().zip(&deviations) {
+        if *deviation > 0.0 && mean.abs() * f64::EPSILON > LOST * deviation {
+            return Err(Error::OutOfRange {
+                what: "the mean of a token over its standard deviation",
+                value: mean.abs() / deviation,
+                expected: "at most 4.5e12 to be simulated; move the tokens towards the origin",
+            });
+        }
+    }
+    Ok(Some(deviations))
+}
+
+fn deviations(law: &dyn Measure) -> Result<Option<Vec<f64>>> {
+    match law.covariance() {
+        Ok(found) => Ok(Some((0..found.nrows()).map(|i| found[(i, i)].max(0.0).sqrt()).collect())),
+        Err(error @ Error::Underflow { .. }) => Err(error),
+        Err(_) => Ok(None),
+    }
+}
+
 /// Whether the squares of simulated errors, and the squares of those in their standard errors, are doubles.
 ///
 /// # Errors
@@ -428,25 +457,23 @@ fn check_squares(
 ) -> Result<()> {
     /// Fourth powers of smaller sizes, beside a thousandth of them, leave the doubles.
     const SMALLEST: f64 = 1e-72;
-    /// The deviations of the coordinates of a law; none where it does not tell.
-    fn deviations(law: &dyn Measure) -> Result<Option<Vec<f64>>> {
-        match law.covariance() {
-            Ok(found) => Ok(Some((0..found.nrows()).map(|i| found[(i, i)].max(0.0).sqrt()).collect())),
-            Err(error @ Error::Underflow { .. }) => Err(error),
-            Err(_) => Ok(None),
-        }
-    }
-    let Some(token) = deviations(tokens)? else { return Ok(()) };
+    /// The same of squares in single precision.
+    const SMALLEST_SINGLE: f64 = 1e-17;
+    let Some(token) = deviations_of_draws(tokens)? else { return Ok(()) };
     let scaled = Mat::from_fn(head.output_dimension(), token.len(), |i, j| head.value()[(i, j)] * token[j]);
     let (output, token) = (check::largest_entry(scaled.as_ref()), linalg::largest(&token));
-    let query = match options.score_gradient {
-        true => {
-            linalg::largest(&queries.mean()?).max(deviations(queries)?.map_or(0.0, |q| linalg::largest(&q)))
-        }
-        false => 0.0,
-    };
-    for size in [output, token, output * token * query] {
-        if size > 0.0 && size < SMALLEST {
+    if options.precision == Precision::Single && token > 0.0 && token < SMALLEST_SINGLE {
+        let expected = "at least 1e-17 in single precision; simulate smaller tokens in double precision";
+        return Err(Error::OutOfRange { what: "the standard deviation of a token", value: token, expected });
+    }
+    let mut sizes = vec![vec![output], vec![token]];
+    if options.score_gradient {
+        let query = deviations(queries)?.map_or(0.0, |query| linalg::largest(&query));
+        let query = queries.mean().map_or(query, |mean| linalg::largest(&mean).max(query));
+        sizes.push(vec![output, token, query]);
+    }
+    for factors in sizes {
+        if factors.iter().all(|factor| *factor > 0.0) && factors.iter().product::<f64>() < SMALLEST {
             return Err(Error::Underflow { what: "a simulated error" });
         }
     }
