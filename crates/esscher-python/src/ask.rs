@@ -80,8 +80,9 @@ fn answered<'py, T: Send>(
     let (table, more) = found.ok_or_else(|| PyRuntimeError::new_err("stopped before an answer"))?;
     let sections = planned.sections(&table).map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
     let blocks = sections.into_iter().flat_map(|section| section.blocks);
-    let sentences: Vec<String> =
-        blocks.filter_map(|block| if let Block::Prose(prose) = block { Some(plain(&prose)) } else { None }).collect();
+    let sentences: Vec<String> = blocks
+        .filter_map(|block| if let Block::Prose(prose) = block { Some(plain(&prose)) } else { None })
+        .collect();
     let answer = dictionary!(py, title: planned.title(), columns: columns(py, &table)?, sentences: sentences,
                              rows: table.to_json().to_string());
     Ok((answer, more))

@@ -74,7 +74,8 @@ fn titles_and_names_of_laws_mean_themselves() {
 fn names_of_assignments_and_texts_mean_themselves() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(NAME);
-    std::fs::write(&path, "In the beginning was the word, and many others came after it. ".repeat(200)).unwrap();
+    std::fs::write(&path, "In the beginning was the word, and many others came after it. ".repeat(200))
+        .unwrap();
     let path = format!("'{}'", path.display());
     let model = document("audit-model", &[("first layer", NAME), ("\"bible\"", &path)]);
     assert_eq!(check(&model), [true; 3]);

@@ -78,7 +78,10 @@ mod tests {
     #[test]
     fn what_steers_is_shown() {
         assert_eq!(visible("a\u{1b}[31m\u{7}\u{9b}\u{0}"), "a\\u{1b}[31m\\u{7}\\u{9b}\\u{0}");
-        assert_eq!(visible("\u{202e}\u{2066}\u{2028}\u{fdd0}\u{ffff}"), "\\u{202e}\\u{2066}\\u{2028}\\u{fdd0}\\u{ffff}");
+        assert_eq!(
+            visible("\u{202e}\u{2066}\u{2028}\u{fdd0}\u{ffff}"),
+            "\\u{202e}\\u{2066}\\u{2028}\\u{fdd0}\\u{ffff}"
+        );
         assert_eq!(visible("é\t\n שלום 👩\u{200d}🔬"), "é\t\n שלום 👩\u{200d}🔬");
     }
 }

@@ -222,7 +222,9 @@ mod tests {
         assert_eq!(wrapped("", 11.0, 90.0), Vec::<Vec<Piece>>::new());
         let endless = wrapped(&"x".repeat(10_000), 11.0, 90.0);
         assert!(endless.len() == MOST_LINES && endless.iter().all(|line| width(line, 11.0) <= 90.0));
-        assert!(endless.last().is_some_and(|line| line.last().is_some_and(|piece| piece.text.ends_with('…'))));
+        assert!(
+            endless.last().is_some_and(|line| line.last().is_some_and(|piece| piece.text.ends_with('…')))
+        );
     }
 
     #[test]

@@ -5,8 +5,8 @@ use crate::figure::{Figure, Mark};
 use crate::formula;
 use crate::frame::{frame, left_out_note};
 use crate::heat_map::{HeatMap, name};
-use crate::literal;
 use crate::latex::is_text;
+use crate::literal;
 use crate::numbers::{integer, number};
 use crate::palette::LEVELS;
 use crate::prose::plain;
@@ -121,7 +121,9 @@ fn table(out: &mut String, data: &DataTable) {
     paragraph(out, &plain(&data.caption), "");
     let width = data.rows.iter().map(Vec::len).chain([data.columns.len()]).max().unwrap_or(0);
     let headings: Vec<String> = (0..width)
-        .map(|column| data.columns.get(column).map_or_else(String::new, |words| cut(visible(&plain(words)), LINE)))
+        .map(|column| {
+            data.columns.get(column).map_or_else(String::new, |words| cut(visible(&plain(words)), LINE))
+        })
         .collect();
     let rows: Vec<Vec<String>> =
         data.rows.iter().map(|row| (0..width).map(|column| cell(row.get(column))).collect()).collect();

@@ -140,10 +140,12 @@ fn payloads() -> Vec<String> {
 /// What readers see of a text: characters that steer are written out.
 fn shown(payload: &str) -> String {
     let steers = |c: char| {
-        !"\t\n\r".contains(c) && (c.is_control() || "\u{2028}\u{2029}\u{202c}\u{202e}\u{2066}\u{2069}\u{ffff}".contains(c))
+        !"\t\n\r".contains(c)
+            && (c.is_control() || "\u{2028}\u{2029}\u{202c}\u{202e}\u{2066}\u{2069}\u{ffff}".contains(c))
     };
     let noncharacter = |c: char| if ('\u{fdd0}'..='\u{fdef}').contains(&c) { '\u{fffd}' } else { c };
-    let write = |c: char| if steers(c) { c.escape_unicode().to_string() } else { noncharacter(c).to_string() };
+    let write =
+        |c: char| if steers(c) { c.escape_unicode().to_string() } else { noncharacter(c).to_string() };
     payload.chars().map(write).collect()
 }
 
@@ -221,13 +223,22 @@ fn literal_text_comes_back_from_every_output() {
             assert_eq!(content(&page, begin, end), shown, "{payload:.40}");
         }
         let (body, data) = page.split_once("<script type=\"application/json\">").unwrap();
-        assert!(!body.contains("<script") && !body.contains("\" onload=") && !body.contains("<code>") && !body.contains("<strong>"));
+        assert!(
+            !body.contains("<script")
+                && !body.contains("\" onload=")
+                && !body.contains("<code>")
+                && !body.contains("<strong>")
+        );
         assert_eq!(body.matches("<span class=\"formula").count(), 0, "{payload:.40}");
         let data: serde_json::Value = serde_json::from_str(data.split_once("</script>").unwrap().0).unwrap();
         assert_eq!(data["figures"][0]["series"][0]["name"], serde_json::json!([shown]), "{payload:.40}");
 
         let terminal = text(&document);
-        assert!(!terminal.chars().any(|sign| sign.is_control() && sign != '\n' || "\u{202e}\u{2028}".contains(sign)));
+        assert!(
+            !terminal
+                .chars()
+                .any(|sign| sign.is_control() && sign != '\n' || "\u{202e}\u{2028}".contains(sign))
+        );
         assert!(terminal.lines().all(|line| line.chars().count() <= 100), "{payload:.40}");
         let words = |text: &str| text.split_whitespace().collect::<String>();
         assert!(words(&terminal).starts_with(&words(&shown)), "{payload:.40}");
@@ -245,8 +256,12 @@ fn literal_text_comes_back_from_every_output() {
                 _ => continue,
             };
             // In data every character stays, with a quote before what a spreadsheet would compute.
-            let kept: String = payload.chars().map(|sign| if ('\u{fdd0}'..='\u{fdef}').contains(&sign) { '\u{fffd}' } else { sign }).collect();
-            let kept = if kept.starts_with(['=', '+', '-', '@', '\t', '\r']) { format!("'{kept}") } else { kept };
+            let kept: String = payload
+                .chars()
+                .map(|sign| if ('\u{fdd0}'..='\u{fdef}').contains(&sign) { '\u{fffd}' } else { sign })
+                .collect();
+            let kept =
+                if kept.starts_with(['=', '+', '-', '@', '\t', '\r']) { format!("'{kept}") } else { kept };
             let read = fields(&csv);
             if matches!(block, Block::Figure(_)) {
                 assert_eq!(read[1], [kept.as_str(), "1", "2", "-1", "5"], "{payload:.40}");
@@ -254,12 +269,16 @@ fn literal_text_comes_back_from_every_output() {
                 assert_eq!(read[1][0], kept);
             }
             let (comment, tabular) = tex.split_once("\\begin{tabular}").unwrap();
-            assert!(comment.lines().count() <= 1 && !comment.contains(['\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}']));
+            assert!(
+                comment.lines().count() <= 1
+                    && !comment.contains(['\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}'])
+            );
             let rows = tabular.split_once("\\midrule\n").unwrap().1.split_once("\\bottomrule").unwrap().0;
             let first = rows.split(" & ").next().unwrap().split(" \\\\\n").next().unwrap();
             assert_eq!(one_line(&read_latex(first)), one_line(&shown), "{payload:.40}");
         }
-        let both = compare(&[(payload.clone(), document_of("quiet")), ("other".into(), document_of("quiet"))]);
+        let both =
+            compare(&[(payload.clone(), document_of("quiet")), ("other".into(), document_of("quiet"))]);
         assert!(!html(&both).contains("<span class=\"formula\">"));
         // No text takes minutes.
         assert!(began.elapsed().as_secs() < 30, "{payload:.40}");

@@ -85,7 +85,8 @@ impl HeadsPlan {
                 ),
             ],
             Evidence::Dumps(dumps) => {
-                let file = |file: &DumpFile| format!("`{}` ({})", literal(&file.name), files::short(file.sha256()));
+                let file =
+                    |file: &DumpFile| format!("`{}` ({})", literal(&file.name), files::short(file.sha256()));
                 let files: Vec<String> = dumps.files.iter().map(file).collect();
                 vec![
                     ("dumps", files.join(", ")),

@@ -66,7 +66,8 @@ impl ModelPlan {
                  digits are right; blind guessing finds one in 10⁴, copying any of the four finds one in four)"
             ),
         };
-        let caution = self.caution().map_or(String::new(), |caution| format!(". **Note:** {}", literal(caution)));
+        let caution =
+            self.caution().map_or(String::new(), |caution| format!(". **Note:** {}", literal(caution)));
         let segments = |count: usize, of: &ChosenText| {
             format!("{count} segments of {} tokens of {}", self.length, of.in_words())
         };
