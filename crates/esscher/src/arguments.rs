@@ -91,7 +91,7 @@ pub(crate) struct RunArguments {
     #[arg(long, value_name = "FOLDER", default_value = "runs")]
     pub(crate) out: PathBuf,
     /// Replaces the seed of the specification
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(0..=i64::MAX as u64))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(0..=i64::MAX as u64))]
     pub(crate) seed: Option<u64>,
 }
 
@@ -129,7 +129,7 @@ pub(crate) enum Command {
         /// A specification (`esscher example QUESTION` prints one)
         file: PathBuf,
         /// Replaces the seed of the specification
-        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(0..=i64::MAX as u64))]
+        #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(0..=i64::MAX as u64))]
         seed: Option<u64>,
     },
     /// Print the JSON Schema of specifications, so that editors complete and check them

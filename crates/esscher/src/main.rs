@@ -12,11 +12,14 @@ mod question_arguments;
 use arguments::{Arguments, Common};
 use clap::{ArgMatches, FromArgMatches};
 use ending::{Ending, Trouble};
+use esscher_core::visible;
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     // Before the arguments are understood, and also if they are not: machines read JSON then too.
-    let json = std::env::args_os().take_while(|argument| argument != "--").any(|argument| argument == "--json");
+    let json =
+        std::env::args_os().take_while(|argument| argument != "--").any(|argument| argument == "--json");
     progress::listen_to_signals(json);
     match carry_out(json) {
         Ok(ending) => ending.code(),
@@ -30,7 +33,7 @@ fn main() -> ExitCode {
 fn carry_out(json: bool) -> Result<Ending, Trouble> {
     let matches = match arguments::definition().try_get_matches() {
         Ok(matches) => matches,
-        Err(error) => return explained(&error, json),
+        Err(error) => return explained(&in_visible_arguments(error), json),
     };
     let named = |name: &str| question_arguments::quick().find(|question| question.name == name);
     match matches.subcommand().map(|(name, given)| (name, named(name), given)) {
@@ -49,6 +52,13 @@ fn common(given: &ArgMatches) -> Result<Common, Trouble> {
     let common = Common::from_arg_matches(given).map_err(|error| Trouble::usage(&error))?;
     commands::prepare(&common)?;
     Ok(common)
+}
+
+/// The same mistake in arguments whose control characters are written out: the parser drops them from its messages.
+fn in_visible_arguments(error: clap::Error) -> clap::Error {
+    let visible =
+        |argument: OsString| argument.into_string().map_or_else(|same| same, |text| visible(&text).into());
+    arguments::definition().try_get_matches_from(std::env::args_os().map(visible)).err().unwrap_or(error)
 }
 
 /// What the parser has to say: help and version are answers, all else is a mistake in the arguments.

@@ -37,7 +37,9 @@ pub(crate) fn listen_to_signals(json: bool) {
             std::process::exit(Ending::Interrupted.number().into());
         }
         if !json {
-            tell("stopping after the work at hand; press Ctrl-C again to stop at once (finished units are kept)");
+            tell(
+                "stopping after the work at hand; press Ctrl-C again to stop at once (finished units are kept)",
+            );
         }
     });
     if is_ignored {

@@ -1,18 +1,19 @@
 //! Options of quick questions and of the audit, made from their keys: the same names, documentation, defaults and checks as everywhere.
 
-use crate::arrays::{Array, ArrayFile};
+use crate::arrays::{Array, ArrayFile, MOST_IN_TOKENS};
 use crate::ending::Trouble;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use esscher_core::measure::Law;
+use esscher_lab::ErrorKind;
 #[cfg(feature = "audit")]
 use esscher_lab::specification::Keys;
-use esscher_lab::ErrorKind;
 use esscher_lab::specification::Written;
 use esscher_questions::asking::GivenTokens;
 #[cfg(feature = "audit")]
 use esscher_questions::conduct::AuditRequest;
 use esscher_questions::{Question, questions};
 use serde_json::Value;
+use std::path::Path;
 use std::sync::Arc;
 
 /// The questions that are commands of their own.
@@ -92,9 +93,8 @@ fn with_options(mut command: Command, properties: Vec<(String, Value, bool)>) ->
         }
         command = command.arg(argument.value_name(value_name(&option.schema)).required(option.required));
     }
-    command.arg(
-        Arg::new("seed").long("seed").value_name("N").help("The seed of its random numbers [default: 0]"),
-    )
+    let seed = Arg::new("seed").long("seed").value_name("N").allow_hyphen_values(true);
+    command.arg(seed.help("The seed of its random numbers [default: 0]"))
 }
 
 const VALUES: &str = "\
@@ -199,7 +199,7 @@ fn rows(array: &Array) -> Written {
 /// A law: a table as in specifications, its short form, or an array of tokens in a file.
 fn law(key: &str, text: &str) -> Result<Written, Trouble> {
     if let Some(file) = ArrayFile::named(text) {
-        let prompt = Arc::new(file.read()?.prompt()?);
+        let prompt = Arc::new(file.read(MOST_IN_TOKENS)?.prompt()?);
         return Ok(match key {
             "tokens" => Written::native(GivenTokens(prompt), text),
             _ => Written::native::<Law>(prompt, text),
@@ -208,6 +208,11 @@ fn law(key: &str, text: &str) -> Result<Written, Trouble> {
     if text.trim_start().starts_with('{') {
         let refused = |reason| Trouble::request(ErrorKind::Usage, format!("--{key}: {reason}"));
         return Written::from_toml(text).map_err(refused);
+    }
+    if Path::new(text).is_file() {
+        let message = format!("--{key}: {text} is a file, but its name does not end like one of an array");
+        let hint = "arrays are files .npy, .npz:NAME, .csv, .tsv or .txt";
+        return Err(Trouble::with_hint(ErrorKind::Usage, message, hint));
     }
     Ok(Written::Text(text.to_string()))
 }

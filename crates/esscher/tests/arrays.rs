@@ -42,6 +42,7 @@ fn a_table_as_text_holds_what_it_says_or_is_refused() {
         (b"\"a, \"\"b\"\"\nc\",d\n1,2\n3,4", [2.0, 3.0]),
         (b"\"x\" \"y\"\n1 2\n3 4", [2.0, 3.0]),
         (b"# 5,6\nx;y\n1;2\n# 7\n3;4\n", [2.0, 3.0]),
+        (b",x\n1,2 # first\n3,4\n", [2.0, 3.0]),
     ] {
         fs::write(folder.join("good.csv"), text).unwrap();
         assert_eq!(mean(folder, "good.csv"), expected, "{}", String::from_utf8_lossy(text));
@@ -58,6 +59,12 @@ fn a_table_as_text_holds_what_it_says_or_is_refused() {
         (b"\xff\xfe1\0,\x002\0\n\0", "UTF-16"),
         (b"1,2\n3,\xff\n", "line 2: it is not UTF-8"),
         (b"1_000,2\n", "line 1: `1_000` is not a number"),
+        ("\u{2212}4,\u{2212}5\n5,1\n".as_bytes(), "line 1: `\u{2212}4` is not a number"),
+        (b"$1,$2\n5,1\n", "line 1: `$1` is not a number"),
+        (
+            b"9007199254740993,0\n",
+            "line 1: 9007199254740993 is a whole number that a double cannot hold exactly",
+        ),
     ] {
         fs::write(folder.join("bad.csv"), text).unwrap();
         refused(folder, "bad.csv", said);

@@ -22,8 +22,8 @@ pub(crate) struct Array {
     is_list: bool,
 }
 
-/// An array has at most so many numbers: 4 GiB as doubles, which suits a workstation.
-const MOST_NUMBERS: u64 = 1 << 29;
+/// Tokens are at most so many numbers: 4 GiB as doubles, which suits a workstation.
+pub(crate) const MOST_IN_TOKENS: usize = 1 << 29;
 
 /// An array that stands for an option has at most so many: it is checked entry by entry, which takes more memory than tokens do.
 const MOST_IN_AN_OPTION: usize = 1 << 24;
@@ -58,11 +58,12 @@ impl<'a> ArrayFile<'a> {
         Some(ArrayFile { path: text, format })
     }
 
-    pub(crate) fn read(&self) -> Result<Array, Trouble> {
+    /// Its array, of at most so many numbers.
+    pub(crate) fn read(&self, most: usize) -> Result<Array, Trouble> {
         let array = match self.format {
-            Format::Npy => numpy::file(self.path),
-            Format::Npz(array) => numpy::archive(self.path, array),
-            Format::Text => table::file(self.path),
+            Format::Npy => numpy::file(self.path, most),
+            Format::Npz(array) => numpy::archive(self.path, array, most),
+            Format::Text => table::file(self.path, most),
         }?;
         array.finite()
     }
@@ -71,16 +72,10 @@ impl<'a> ArrayFile<'a> {
 impl Array {
     /// An array that stands for an option: from a file if the text names one, else numbers, rows between `;`, entries between `,`.
     pub(crate) fn read(text: &str) -> Result<Self, Trouble> {
-        let array = match ArrayFile::named(text) {
-            Some(file) => file.read()?,
-            None => typed(text)?.finite()?,
-        };
-        if array.values.len() > MOST_IN_AN_OPTION {
-            let reason =
-                format!("it holds {} numbers, expected at most {MOST_IN_AN_OPTION}", array.values.len());
-            return Err(refuse(&array.name, reason));
+        match ArrayFile::named(text) {
+            Some(file) => file.read(MOST_IN_AN_OPTION),
+            None => typed(text)?.finite(),
         }
-        Ok(array)
     }
 
     /// A prompt: one token per row; a list is tokens of dimension one.
@@ -140,26 +135,32 @@ fn typed(text: &str) -> Result<Array, Trouble> {
             Trouble::with_hint(Usage, message, hint)
         })
     };
-    let mut rows = Rows::default();
+    let refused = |reason: String| Trouble::request(Usage, format!("{name}: {reason}"));
+    let mut rows = Rows::new(MOST_IN_AN_OPTION);
     for row in text.split(';') {
         let entries = row.split([',', ' ']).filter(|entry| !entry.is_empty());
         for entry in entries {
             rows.values.push(number(entry)?);
         }
-        rows.end().map_err(|reason| refuse(&name, reason))?;
+        rows.end().map_err(refused)?;
     }
-    rows.array(name)
+    rows.array(name.clone()).map_err(refused)
 }
 
 /// Rows that are read one after the other.
-#[derive(Default)]
 struct Rows {
     values: Vec<f64>,
     rows: usize,
     columns: usize,
+    /// Numbers, at most.
+    most: usize,
 }
 
 impl Rows {
+    fn new(most: usize) -> Self {
+        Rows { values: Vec::new(), rows: 0, columns: 0, most }
+    }
+
     /// Ends a row, which must be as long as the others; the reason if it is not.
     fn end(&mut self) -> Result<(), String> {
         let found = self.values.len() - self.rows * self.columns;
@@ -170,16 +171,16 @@ impl Rows {
         if found != self.columns {
             return Err(format!("row {} has {found} entries, expected {}", self.rows, self.columns));
         }
-        if self.values.len() as u64 > MOST_NUMBERS {
-            return Err(format!("it holds more than {MOST_NUMBERS} numbers"));
+        if self.values.len() > self.most {
+            return Err(format!("it holds more than {} numbers", self.most));
         }
         Ok(())
     }
 
-    fn array(self, name: String) -> Result<Array, Trouble> {
-        let Rows { values, rows, columns } = self;
+    fn array(self, name: String) -> Result<Array, String> {
+        let Rows { values, rows, columns, .. } = self;
         if values.is_empty() {
-            return Err(refuse(&name, "it holds no numbers"));
+            return Err("it holds no numbers".to_string());
         }
         Ok(Array { name, rows, columns, values, is_list: false })
     }

@@ -1,15 +1,15 @@
 //! Arrays in NumPy's formats: a single one (.npy), or one of an archive (.npz).
 
-use super::{Array, MOST_NUMBERS, open, refuse, refuse_with};
+use super::{Array, open, refuse, refuse_with};
 use crate::ending::Trouble;
 use npyz::npz::{NpzArchive, file_name_from_array_name};
 use npyz::{DType, Endianness, NpyHeader, Order, TypeChar, TypeStr};
 use std::io::{self, BufReader, ErrorKind, Read};
 
-pub(super) fn file(path: &str) -> Result<Array, Trouble> {
+pub(super) fn file(path: &str, most: usize) -> Result<Array, Trouble> {
     let file = open(path)?;
     let bytes = file.metadata().map_err(|error| refuse(path, error))?.len();
-    array(path, BufReader::new(file), bytes)
+    array(path, BufReader::new(file), bytes, most)
 }
 
 /// What an archive may unpack to, in times of its own size: random numbers in single precision hardly shrink, so that more is a
@@ -19,7 +19,7 @@ const LARGEST_EXPANSION: u64 = 16;
 /// Identities and masks of usual sizes shrink more, and may.
 const FREE_EXPANSION: u64 = 64 << 20;
 
-pub(super) fn archive(path: &str, array_name: Option<&str>) -> Result<Array, Trouble> {
+pub(super) fn archive(path: &str, array_name: Option<&str>, most: usize) -> Result<Array, Trouble> {
     let file = open(path)?;
     let bytes = file.metadata().map_err(|error| refuse(path, error))?.len();
     let mut archive = NpzArchive::new(BufReader::new(file))
@@ -45,14 +45,15 @@ pub(super) fn archive(path: &str, array_name: Option<&str>) -> Result<Array, Tro
     let member = member.map_err(|error| refuse(&name, format!("it does not unpack: {error}")))?;
     let unpacked = member.size();
     if unpacked > bytes.saturating_mul(LARGEST_EXPANSION).saturating_add(FREE_EXPANSION) {
-        let reason = format!("it unpacks to {unpacked} bytes, more than {LARGEST_EXPANSION} times the archive");
+        let reason =
+            format!("it unpacks to {unpacked} bytes, more than {LARGEST_EXPANSION} times the archive");
         return Err(refuse_with(&name, reason, "write the archive with numpy.savez, uncompressed"));
     }
-    array(&name, member, unpacked)
+    array(&name, member, unpacked, most)
 }
 
 /// An array of so many bytes with its header; nothing is reserved or read that does not fit these.
-fn array(name: &str, mut reader: impl Read, bytes: u64) -> Result<Array, Trouble> {
+fn array(name: &str, mut reader: impl Read, bytes: u64, most: usize) -> Result<Array, Trouble> {
     let (header, begun) = header(name, &mut reader, bytes)?;
     let shape = header.shape();
     let number = match header.dtype() {
@@ -60,8 +61,8 @@ fn array(name: &str, mut reader: impl Read, bytes: u64) -> Result<Array, Trouble
         _ => return Err(records(name)),
     };
     let entries = shape.iter().try_fold(1_u64, |product, side| product.checked_mul(*side));
-    let Some(entries) = entries.filter(|entries| *entries <= MOST_NUMBERS) else {
-        let reason = format!("its shape {shape:?} is too large: expected at most {MOST_NUMBERS} numbers");
+    let Some(entries) = entries.filter(|entries| *entries <= most as u64) else {
+        let reason = format!("its shape {shape:?} is too large: expected at most {most} numbers");
         return Err(refuse(name, reason));
     };
     if entries == 0 {
@@ -133,7 +134,9 @@ fn header(name: &str, reader: &mut impl Read, bytes: u64) -> Result<(NpyHeader, 
             reader.read_exact(&mut start[10..]).map_err(|_| inside())?;
             (12, u64::from(u32::from_le_bytes([start[8], start[9], start[10], start[11]])))
         }
-        version => return Err(refuse(name, format!("its format has the version {version}, expected 1 to 3"))),
+        version => {
+            return Err(refuse(name, format!("its format has the version {version}, expected 1 to 3")));
+        }
     };
     if length > LONGEST_HEADER {
         return Err(refuse(name, format!("its header would have {length} bytes")));
@@ -148,7 +151,7 @@ fn header(name: &str, reader: &mut impl Read, bytes: u64) -> Result<(NpyHeader, 
         return Err(records(name));
     }
     if count(u8::is_ascii_digit) > 18 {
-        return Err(refuse(name, format!("its shape is too large: expected at most {MOST_NUMBERS} numbers")));
+        return Err(refuse(name, "its shape is too large"));
     }
     let header = NpyHeader::from_reader(whole.as_slice()).map_err(|error| {
         let reason: String = error.to_string().lines().next().unwrap_or_default().chars().take(100).collect();
@@ -178,7 +181,9 @@ fn not_numbers(name: &str, kind: &TypeStr) -> Trouble {
             ("dates or times", "make numbers of them, for example (t - t[0]) / numpy.timedelta64(1, 's')")
         }
         TypeChar::Object => ("Python objects", "save it with .astype(float)"),
-        TypeChar::Complex => ("complex numbers", "save the real part, or real and imaginary parts as columns"),
+        TypeChar::Complex => {
+            ("complex numbers", "save the real part, or real and imaginary parts as columns")
+        }
         _ => ("of another type", "save it with .astype(float)"),
     };
     refuse_with(name, format!("its entries have the type `{kind}` ({what}), expected real numbers"), hint)

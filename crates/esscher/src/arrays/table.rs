@@ -5,11 +5,12 @@ use crate::ending::Trouble;
 use std::borrow::Cow;
 use std::io::{BufRead, BufReader, Read};
 
-/// Reads a file of text: `#` begins a comment, a first line of words is a heading, entries may stand in quotes (RFC 4180).
-pub(super) fn file(path: &str) -> Result<Array, Trouble> {
+/// Reads a file of text: `#` begins a comment unless the line has quotes, a first line of words is a heading, entries may stand in
+/// quotes (RFC 4180).
+pub(super) fn file(path: &str, most: usize) -> Result<Array, Trouble> {
     let mut records = Records { reader: BufReader::new(open(path)?), line: 1, is_after_return: false };
     let mut delimiter = None;
-    let mut rows = Rows::default();
+    let mut rows = Rows::new(most);
     let mut is_first = true;
     while let Some((line, record)) = records.next().map_err(|reason| refuse(path, reason))? {
         let at = |reason: &str| refuse(path, format!("line {line}: {reason}"));
@@ -25,32 +26,50 @@ pub(super) fn file(path: &str) -> Result<Array, Trouble> {
         if record.contains('\0') {
             return Err(at("it holds a zero byte, expected text"));
         }
-        if record.is_empty() || record.starts_with('#') {
+        let record = match record.find('#') {
+            Some(comment) if comment == 0 || !record.contains('"') => record[..comment].trim_end(),
+            _ => record,
+        };
+        if record.is_empty() {
             continue;
         }
         if is_first {
             delimiter = ['\t', ';', ','].into_iter().find(|mark| split(record, Some(*mark)).len() > 1);
         }
         let entries = split(record, delimiter);
-        if std::mem::take(&mut is_first) && entries.iter().all(|entry| is_word(entry)) {
+        if std::mem::take(&mut is_first) && is_heading(&entries) {
             continue;
         }
         for entry in &entries {
-            rows.values.push(entry.trim().parse().map_err(|_| match entry.trim() {
-                "" => at("an entry is empty, expected a number"),
-                entry => at(&format!("`{}` is not a number", shortened(entry))),
-            })?);
+            rows.values.push(number(entry.trim()).map_err(|reason| at(&reason))?);
         }
         rows.end().map_err(|reason| refuse(path, reason))?;
     }
-    rows.array(path.to_string())
+    rows.array(path.to_string()).map_err(|reason| refuse(path, reason))
 }
 
-/// Whether an entry of the first line is a word of a heading: a number that went wrong, such as 1,000, is none.
-fn is_word(entry: &str) -> bool {
-    let entry = entry.trim();
-    let begin = entry.trim_start_matches(['+', '-', '.', ',', ' ']);
-    entry.parse::<f64>().is_err() && !begin.starts_with(|letter: char| letter.is_numeric())
+/// Whether the entries of the first line are words, of which some may be left out; a number that went wrong, such as 1,000 or $5, is none.
+fn is_heading(entries: &[Cow<'_, str>]) -> bool {
+    let begin = |entry: &str| entry.chars().find(|letter| letter.is_alphanumeric());
+    let is_word = |entry: &str| {
+        entry.trim().parse::<f64>().is_err() && begin(entry).is_some_and(|letter| !letter.is_numeric())
+    };
+    entries.iter().any(|entry| is_word(entry))
+        && entries.iter().all(|entry| is_word(entry) || entry.trim().is_empty())
+}
+
+/// The number that is written, or the reason why a double is not that number.
+fn number(entry: &str) -> Result<f64, String> {
+    if entry.is_empty() {
+        return Err("an entry is empty, expected a number".to_string());
+    }
+    let number: f64 = entry.parse().map_err(|_| format!("`{}` is not a number", shortened(entry)))?;
+    match entry.parse::<i128>() {
+        Ok(whole) if number as i128 != whole => {
+            Err(format!("{whole} is a whole number that a double cannot hold exactly: expected at most 2^53"))
+        }
+        _ => Ok(number),
+    }
 }
 
 /// The entries of a line; between quotes a delimiter is a character as any other, and two quotes stand for one.

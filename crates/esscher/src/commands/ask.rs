@@ -13,6 +13,7 @@ use esscher_questions::conduct::{self, unknown};
 use esscher_questions::{Asked, Planned, Question, questions};
 use esscher_report::{Block, Document, literal, plain};
 use serde_json::json;
+use std::fmt::Display;
 use std::path::Path;
 
 /// A question whose keys are options.
@@ -32,11 +33,15 @@ pub(super) fn ask(common: &Common, file: &Path, seed: Option<u64>) -> Result<End
     let is_json = file.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("json"));
     let asked = if is_json {
         let text = esscher_lab::read_specification(file)?;
-        let written = Written::from_json_text(&text).map_err(|reason| {
-            let message = format!("{}: this is not JSON: {reason}", file.display());
-            Trouble::request(ErrorKind::Specification, message)
-        })?;
-        Asked::written(written, settings)?
+        let refused = |reason: &dyn Display, hint| Trouble::Request {
+            kind: ErrorKind::Specification,
+            message: format!("{}: {reason}", file.display()),
+            hint,
+        };
+        // Editors of Windows begin a file with a mark.
+        let written = Written::from_json_text(text.trim_start_matches('\u{feff}'))
+            .map_err(|reason| refused(&format!("this is not JSON: {reason}"), None))?;
+        Asked::written(written, settings).map_err(|mistake| refused(&mistake, mistake.hint.clone()))?
     } else {
         conduct::read_file(file, settings)?
     };
@@ -57,10 +62,9 @@ fn answer(common: &Common, planned: &Planned) -> Result<Ending, Trouble> {
     if common.json {
         return say_json(&json!({ "question": planned.question().name, "rows": found.to_json() }));
     }
-    let sections = planned.sections(&found).map_err(|error| Trouble::Failed {
-        kind: ErrorKind::Internal,
-        message: error.to_string(),
-    })?;
+    let sections = planned
+        .sections(&found)
+        .map_err(|error| Trouble::Failed { kind: ErrorKind::Internal, message: error.to_string() })?;
     let blocks = sections.iter().flat_map(|section| &section.blocks);
     let sentence = |block: &Block| match block {
         Block::Prose(sentence) => Some(plain(sentence)),

@@ -49,6 +49,10 @@ pub(super) fn reproduce(
         began.elapsed().as_secs_f64(),
         shown(&folder.join("report.html"))
     );
-    answer(common, json!({ "outcome": "finished", "report": reproduction.report.as_deref().map(path), "claims": found }), text)?;
+    answer(
+        common,
+        json!({ "outcome": "finished", "report": reproduction.report.as_deref().map(path), "claims": found }),
+        text,
+    )?;
     Ok(if count(Verdict::Fails) > 0 { Ending::ClaimFails } else { Ending::Done })
 }
