@@ -187,3 +187,38 @@ fn a_device_is_no_array() {
     refused(place.path(), "z.npz:a", "z.npz");
     assert!(began.elapsed() < Duration::from_secs(10), "nothing of it was read");
 }
+
+#[test]
+fn an_entry_that_was_left_out_is_no_number() {
+    let place = tempfile::tempdir().unwrap();
+    for query in ["0.5,,-1", ",0.5,-1", "0.5,-1,", "0.5,-1;", ","] {
+        let told = refuse(place.path(), &["attend", "--tokens", "gaussian:2", "--query", query], 2);
+        assert!(told.contains("an entry is empty, expected a number"), "{query}: {told}");
+    }
+}
+
+#[test]
+fn the_tolerance_of_an_output_knows_what_cancelled() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path();
+    fs::write(folder.join("far.csv"), "1000000000000000,1\n1000000000000001,2\n1000000000000002,3\n").unwrap();
+    fs::write(folder.join("near.csv"), "100000000.1,100000000.3\n100000000.2,99999999.3\n99999998.9,100000000.9\n").unwrap();
+    let law = r#"{family="gaussian",dimension=2,mean=[123456789.1,-123456789.3]}"#;
+    // The truth is that of the doubles that were written, with forty digits.
+    for (tokens, query, value, coordinate, truth) in [
+        ("far.csv", "0.1,0", "1", 1, 2.066_555_795_755_198),
+        ("near.csv", "0.5,-0.3", "1,-1", 0, 0.055_725_543_790_494_6),
+        (law, "0.123,0.456", "1,1", 0, 0.378_999_997_019_767_8),
+    ] {
+        let printed = succeed(
+            folder,
+            &["attend", "--json", "--tokens", tokens, "--query", query, "--value", value],
+        );
+        let answer: serde_json::Value = serde_json::from_str(&printed).unwrap();
+        let rows = answer["rows"].as_array().unwrap();
+        let found = rows.iter().find(|row| row["quantity"] == "output" && row["coordinate"] == coordinate).unwrap();
+        let number = |key: &str| found[key].as_f64().unwrap();
+        let off = (number("value") - truth).abs();
+        assert!(off <= number("error"), "{tokens}: {off:e} is more than {:e}", number("error"));
+    }
+}

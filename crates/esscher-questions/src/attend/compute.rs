@@ -1,6 +1,7 @@
 //! One unit: the outputs at all queries.
 
 use super::answer::{Quantity, Row};
+use super::rounding::Sizes;
 use super::{Ask, describe};
 use crate::asking::Tokens;
 use crate::measured::Measured;
@@ -11,9 +12,6 @@ use esscher_core::concentration::{Concentration, Engine};
 use esscher_core::measure::{Empirical, Measure};
 use esscher_core::prompt::{PromptLength, QueryAverage, SampleOptions};
 use std::sync::Arc;
-
-/// Outputs are as good as a sum of products in double precision.
-const ROUNDING: f64 = 1e-13;
 
 pub(super) struct Outputs {
     ask: Ask,
@@ -47,6 +45,7 @@ impl Compute for Outputs {
         let Ask { tokens, head, query: queries, .. } = &self.ask;
         let law = tokens.law();
         let limit = law.gaussian_limit(&vec![0.0; law.dimension()])?;
+        let sizes = Sizes::of(tokens)?;
         let mut rows = Vec::new();
         for (number, query) in queries.iter().enumerate() {
             let mut add = |quantity, coordinate: Option<usize>, length: Option<PromptLength>, found| {
@@ -58,20 +57,21 @@ impl Compute for Outputs {
                     number: found,
                 });
             };
-            let exact = |value: f64| Measured::exact(value, ROUNDING * value.abs());
+            let rounding = sizes.rounding(head, law.as_ref(), query)?;
             for (quantity, output) in [
                 (Quantity::Output, head.attend(law.as_ref(), query)?),
                 (Quantity::GaussianLimit, head.attend(&limit, query)?),
             ] {
                 for (index, value) in output.iter().enumerate() {
-                    add(quantity, Some(index), None, exact(*value));
+                    add(quantity, Some(index), None, Measured::exact(*value, rounding.output(index, *value)));
                 }
             }
             if let Tokens::Given(prompt) = tokens {
                 // Λ(2θ) − 2Λ(θ) = ln(Σ wₗ e^{2sₗ} / (Σ wₗ e^{sₗ})²) with weights w = 1/L: L times the participation.
                 let divergence = prompt.renyi_divergence(&head.tilt(query)?)?;
                 let effective = prompt.len() as f64 * (-divergence).exp();
-                add(Quantity::EffectiveTokens, None, None, exact(effective));
+                let tolerance = rounding.effective_tokens(effective);
+                add(Quantity::EffectiveTokens, None, None, Measured::exact(effective, tolerance));
             }
             if !self.lengths.is_empty() {
                 let at = Arc::new(Empirical::atom(query)?);

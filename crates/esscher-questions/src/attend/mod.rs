@@ -4,6 +4,7 @@ pub mod answer;
 mod ask;
 mod compute;
 mod describe;
+mod rounding;
 
 pub use ask::Ask;
 

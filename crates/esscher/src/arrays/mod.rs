@@ -138,9 +138,15 @@ fn typed(text: &str) -> Result<Array, Trouble> {
     let refused = |reason: String| Trouble::request(Usage, format!("{name}: {reason}"));
     let mut rows = Rows::new(MOST_IN_AN_OPTION);
     for row in text.split(';') {
-        let entries = row.split([',', ' ']).filter(|entry| !entry.is_empty());
-        for entry in entries {
-            rows.values.push(number(entry)?);
+        for entries in row.split(',') {
+            // Blanks part entries too.
+            let mut entries = entries.split_whitespace().peekable();
+            if entries.peek().is_none() && !text.trim().is_empty() {
+                return Err(refused("an entry is empty, expected a number".to_string()));
+            }
+            for entry in entries {
+                rows.values.push(number(entry)?);
+            }
         }
         rows.end().map_err(refused)?;
     }

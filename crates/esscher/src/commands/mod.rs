@@ -78,11 +78,12 @@ fn compute(
 
 /// Threads, for every command.
 pub(crate) fn prepare(common: &Common) -> Result<(), Trouble> {
-    if let Some(threads) = common.threads {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(usize::from(threads)).build_global();
-        pool.map_err(|error| Trouble::request(ErrorKind::Usage, format!("--threads {threads}: {error}")))?;
-    }
-    Ok(())
+    // None stands for all cores. Asked for here and now: later a refusal would be a panic.
+    let threads = common.threads.map_or(0, usize::from);
+    rayon::ThreadPoolBuilder::new().num_threads(threads).build_global().map_err(|error| Trouble::Failed {
+        kind: ErrorKind::File,
+        message: format!("threads cannot be started: {error}; ask for fewer with --threads, or raise the limit on processes"),
+    })
 }
 
 /// What this program is.

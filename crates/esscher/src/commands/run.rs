@@ -86,7 +86,7 @@ pub(super) fn plan(common: &Common, file: &Path, arguments: &RunArguments) -> Re
     }
     let seconds: f64 = units.iter().map(|unit| unit.cost).sum();
     say(planned.specification())?;
-    say(format_args!("# {} units, about {seconds:.0} seconds on one core", units.len()))?;
+    say(format_args!("# {} units, roughly {seconds:.0} seconds on one core", units.len()))?;
     for (number, unit) in units.iter().enumerate() {
         say(format_args!("# {number:>5}  {}", unit.label))?;
     }
