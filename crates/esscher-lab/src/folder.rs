@@ -49,10 +49,8 @@ impl RunFolder {
         // Before the lock is made, so that a folder of somebody else stays as it is; and again when nobody else can change it.
         found()?;
         let folder = Self::locked(path)?;
-        match found()? {
-            Some(found) => check_specification(path, experiment.specification(), &found)?,
-            None => folder.write(SPECIFICATION, experiment.specification().as_bytes())?,
-        }
+        found()?;
+        folder.keep_specification(experiment)?;
         folder.sweep()?;
         files::create_folder(&path.join(SHARDS))?;
         Ok(folder)
@@ -95,6 +93,17 @@ impl RunFolder {
         let written = files::create_inside(&self.path, &path).and_then(|()| files::write_own(&path, bytes));
         // The folder may have gone in between: then that is the reason, whatever the system said.
         self.check_there().and(written)
+    }
+
+    /// Sees to it that the run's specification is still there: written again if it was removed meanwhile.
+    ///
+    /// # Errors
+    /// Another one is in its place; it cannot be written.
+    pub(crate) fn keep_specification(&self, experiment: &dyn Experiment) -> Result<()> {
+        match files::read_own_specification(&self.path.join(SPECIFICATION))? {
+            Some(found) => check_specification(&self.path, experiment.specification(), &found),
+            None => self.write(SPECIFICATION, experiment.specification().as_bytes()),
+        }
     }
 
     fn check_there(&self) -> Result<()> {

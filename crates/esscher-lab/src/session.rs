@@ -260,6 +260,7 @@ pub(crate) fn conclude(
 ) -> Result<Table> {
     let result = experiment.merge(done.into_values().collect()).map_err(Error::Result)?;
     let bytes = result.to_parquet(&identity.notes()).map_err(|error| Error::Result(error.into()))?;
+    folder.keep_specification(experiment)?;
     folder.write_result(&bytes)?;
     provenance.result_sha256 = Some(files::digest(&bytes));
     folder.write_provenance(provenance)?;

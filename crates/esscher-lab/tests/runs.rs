@@ -591,3 +591,14 @@ fn files_of_a_run_that_were_blown_up_are_refused_without_being_read() {
         assert!(told.contains(name) && (told.contains("too large") || told.contains("damaged")), "{told}");
     }
 }
+
+#[test]
+fn a_specification_that_is_removed_meanwhile_is_written_again() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("run");
+    let experiment = Squares::new(1);
+    let folder = RunFolder::open(&path, &experiment).unwrap();
+    let watcher = Meddle(|| fs::remove_file(path.join("spec.toml")).unwrap(), AtomicUsize::new(0));
+    run(&experiment, &folder, Share::WHOLE, &origin(), &watcher).unwrap();
+    assert_eq!(fs::read_to_string(path.join("spec.toml")).unwrap(), experiment.specification);
+}
