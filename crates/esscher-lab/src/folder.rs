@@ -39,17 +39,14 @@ impl RunFolder {
     /// Another process works in it; it holds another specification; it cannot be written.
     pub fn open(path: &Path, experiment: &dyn Experiment) -> Result<Self> {
         files::create_folder(path)?;
-        let found = || -> Result<Option<Vec<u8>>> {
-            let found = files::read_own_specification(&path.join(SPECIFICATION))?;
-            if found.is_none() {
-                check_unused(path)?;
-            }
-            Ok(found)
+        let check = || match files::read_own_specification(&path.join(SPECIFICATION))? {
+            None => check_unused(path),
+            Some(_) => Ok(()),
         };
         // Before the lock is made, so that a folder of somebody else stays as it is; and again when nobody else can change it.
-        found()?;
+        check()?;
         let folder = Self::locked(path)?;
-        found()?;
+        check()?;
         folder.keep_specification(experiment)?;
         folder.sweep()?;
         files::create_folder(&path.join(SHARDS))?;
