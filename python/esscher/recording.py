@@ -325,7 +325,10 @@ class Recorder(Compared):
 
 
 def _numbers(name: str, given: Any, dimensions: int) -> _Array:
-    array = _array(given)
+    try:
+        array = _array(given)
+    except (OverflowError, TypeError, ValueError) as error:
+        raise ValueError(f"{name}: expected an array of real numbers: {error}") from error
     if array.ndim != dimensions or 0 in array.shape:
         raise ValueError(
             f"{name}: expected an array with {dimensions} dimensions and no empty one, found {array.shape}"
@@ -339,7 +342,12 @@ def _array(given: Any) -> _Array:
     """A tensor of any precision and device, or anything NumPy reads, as float32 of its own."""
     if hasattr(given, "detach"):
         given = given.detach().float().cpu().numpy()
-    return np.array(given, dtype=np.float32, order="C")
+    array = np.asarray(given)
+    if array.dtype.kind in "cOSUMm":
+        raise TypeError(f"found dtype {array.dtype}")
+    if np.ma.is_masked(given):
+        raise ValueError("some entries are masked: fill them or leave them out")
+    return np.array(array, dtype=np.float32, order="C")
 
 
 def _lowest(mask: Any) -> float:

@@ -1,5 +1,7 @@
 """What comes in: every array protocol, every dtype, every shape, and every kind of nonsense with its sentence."""
 
+import decimal
+import fractions
 import itertools
 
 import numpy as np
@@ -63,6 +65,18 @@ def test_read_only_arrays_are_read():
 def test_integers_and_truths_are_numbers():
     np.testing.assert_array_equal(HEAD([[1, 0], [0, 1]], QUERY), HEAD([[1.0, 0.0], [0.0, 1.0]], QUERY))
     np.testing.assert_array_equal(HEAD(np.eye(2, dtype=bool), QUERY), HEAD(np.eye(2), QUERY))
+
+
+def test_numbers_of_every_library_are_numbers():
+    for number in (
+        np.longdouble(0.5),
+        decimal.Decimal("0.5"),
+        fractions.Fraction(1, 2),
+        np.array(0.5),
+        np.float16(0.5),
+    ):
+        assert ask(query=[number]) == ask(query=[0.5])
+        assert es.Sphere(2, radius=number) == es.Sphere(2, radius=0.5)
 
 
 def test_pandas_and_polars_frames_are_read():
@@ -194,6 +208,9 @@ NONSENSE = [
     (lambda: ask(query=ENDLESS), ValueError, "query: lists or tables are nested deeper than 32, or hold themselves"),
     (lambda: ask(tokens={"family": ENDLESS_TABLE}), ValueError, "nested deeper than 32, or hold themselves"),
     (lambda: ask(query=itertools.count()), ValueError, "query: a list of more than 1000000 entries"),
+    (lambda: ask(kind="attend"), ValueError, "there is no argument kind: the question is horizon"),
+    (lambda: es.Sphere(2, radius=np.complex64(3)), TypeError, "radius: expected a real number, found .* complex64"),
+    (lambda: es.Cube(np.complex128(3)), TypeError, "the dimension: expected a whole number, found .* complex128"),
     (lambda: ask(query={0.5}), TypeError, "query: expected numbers, words, lists, arrays or tables, found .* type set"),
     (lambda: ask(query=b"ab"), TypeError, "query: expected numbers, .* found an object of type bytes"),
     (lambda: ask(tokens="\ud800"), ValueError, "expected whole characters, without lone surrogates"),

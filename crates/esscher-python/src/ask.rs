@@ -4,7 +4,7 @@ use crate::heads::softmax_from;
 use crate::measures::{PyMeasure, empirical};
 use crate::prelude::*;
 use crate::runs::{columns, sources};
-use crate::watch::Watch;
+use crate::watch::{Watch, left_behind};
 use esscher_core::measure::Law;
 use esscher_lab::specification::{Mistake, Problem, Written};
 use esscher_lab::{Experiment, Failure, Table};
@@ -13,9 +13,7 @@ use esscher_questions::concentration::log_covariances;
 use esscher_questions::conduct::{self, unknown};
 use esscher_questions::{Planned, questions};
 use esscher_report::{Block, plain};
-use pyo3::types::{
-    PyBool, PyByteArray, PyBytes, PyFloat, PyFrozenSet, PyInt, PyMapping, PySet, PyString,
-};
+use pyo3::types::{PyBool, PyByteArray, PyBytes, PyFloat, PyFrozenSet, PyInt, PyMapping, PySet, PyString};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -57,16 +55,24 @@ fn answered<'py, T: Send>(
     let laws = laws.into_iter().filter(|(_, schema, _)| schema["format"] == "law");
     let laws: Vec<String> = laws.map(|(key, _, _)| key).collect();
     let mut exceptions = Vec::new();
-    let mut entries = vec![("kind".to_string(), Written::Text(question))];
+    let mut entries = vec![("kind".to_string(), Written::Text(question.clone()))];
     for (key, value) in asked.get("request")?.cast::<PyDict>()?.iter() {
         let key = numbers::text("a key of the request", &key)?;
+        if key == "kind" {
+            let message =
+                format!("there is no argument kind: the question is {question}, the first argument");
+            return Err(PyValueError::new_err(message));
+        }
         let is_law = laws.contains(&key);
         entries.extend(written(&key, is_law, &value, &mut exceptions)?.map(|value| (key, value)));
     }
     let (settings, exceptions) = (asked.settings()?, Exceptions::joined(&exceptions));
-    let planned = threads::detached(py, || {
-        esscher_questions::Asked::written(Written::table(entries), settings)?.plan(&sources())
-    });
+    let plan = move || esscher_questions::Asked::written(Written::table(entries), settings)?.plan(&sources());
+    let planned = if exceptions.are_possible() {
+        threads::detached(py, plan)
+    } else {
+        left_behind(py, None, move |_| plan())?
+    };
     exceptions.or_raise(Ok(()))?;
     let planned = planned.map_err(|mistake| in_python(asked, &mistake))?;
     let found = asked.watched(|watch| compute(&planned, watch));
@@ -187,11 +193,17 @@ fn nested(
     {
         return Err(numbers::wrong_type(key, "numbers, words, lists, arrays or tables", value));
     }
-    if let Ok(plain) = value.call_method0("tolist") {
-        return nested(key, false, &plain, exceptions, depth + 1);
+    match value.call_method0("tolist") {
+        // A number of NumPy's that Python has none for, such as longdouble, stays what it is.
+        Ok(plain) if !plain.get_type().is(value.get_type()) => {
+            return nested(key, false, &plain, exceptions, depth + 1);
+        }
+        _ => {}
     }
     let Ok(items) = value.try_iter() else {
-        return Err(numbers::wrong_type(key, "numbers, words, lists, arrays or tables", value));
+        let number = numbers::real(key, value).map(|number| Some(Written::number(number)));
+        return number
+            .map_err(|_| numbers::wrong_type(key, "numbers, words, lists, arrays or tables", value));
     };
     let mut list = Vec::new();
     for item in items {

@@ -4,7 +4,7 @@ use crate::arrays::{self, Any, Reals};
 use crate::failure::{OrRaise, choice};
 use crate::numbers;
 use crate::runs::settings;
-use crate::watch::{Watch, watched};
+use crate::watch::{Watch, left_behind, watched};
 use esscher_core::Mat;
 use esscher_core::numerics::InstructionSet;
 use esscher_core::prompt::PromptLength;
@@ -116,6 +116,14 @@ impl<'py> Asked<'py> {
     pub(crate) fn settings(&self) -> PyResult<Settings> {
         let seed = self.maybe("seed", |asked, what| asked.whole(what, 0..=i64::MAX as u64))?;
         settings(seed, self.maybe("instruction_set", Self::text)?.as_deref())
+    }
+
+    /// Does long work that owns what it needs; see [`left_behind`].
+    pub(crate) fn left_behind<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Watch) -> T + Send + 'static,
+    ) -> PyResult<T> {
+        left_behind(self.0.py(), self.given("progress")?.as_ref(), work)
     }
 
     /// Does long work, reporting to `progress`; see [`watched`].

@@ -142,6 +142,11 @@ impl Exceptions {
         }
     }
 
+    /// Whether there are functions of users at all.
+    pub(crate) fn are_possible(&self) -> bool {
+        !self.0.is_empty()
+    }
+
     /// Whether one of them has raised.
     pub(crate) fn is_one_kept(&self) -> bool {
         self.0.iter().any(|place| place.lock().unwrap_or_else(PoisonError::into_inner).is_some())

@@ -52,8 +52,11 @@ impl<'py> Tokens<'py> {
     }
 }
 
-/// Outputs of queries are computed in batches of about this many token-query pairs, with a look for signals between.
-const PAIRS_PER_BATCH: usize = 1 << 28;
+/// Outputs of queries are computed in batches of about this many products, with a look for signals between.
+const PRODUCTS_PER_BATCH: usize = 1 << 30;
+
+/// Fewer queries at a time would read a long prompt more often than its products take.
+const LEAST_QUERIES: usize = 16;
 
 getters! { PyAttention, own:
     /// The dimension of a query, the columns of U.
@@ -84,7 +87,8 @@ impl PyAttention {
             Tokens::Prompt(rows) => rows.shape()[0],
         };
         let mut outputs = room_for("the outputs", &[entries.len() / size, head.output_dimension()])?;
-        for batch in entries.chunks((PAIRS_PER_BATCH / length.max(1)).max(64) * size) {
+        let products = length.max(1).saturating_mul(head.token_dimension());
+        for batch in entries.chunks((PRODUCTS_PER_BATCH / products).max(LEAST_QUERIES) * size) {
             let batch = MatRef::from_row_major_slice(batch, batch.len() / size, size);
             let found = tokens.ask(py, |tokens| head.attend_all(tokens, batch))?;
             arrays::append_rows(found.as_ref(), &mut outputs);

@@ -102,7 +102,12 @@ impl PyLayer {
     /// >>> es.Layer.softmax([[0.5]], [[1.0]]).step(es.Gaussian.standard(1)).covariance()
     /// array([[2.25]])
     #[pyo3(signature = (tokens, step_size = 1.0))]
-    fn step(&self, py: Python<'_>, tokens: &Any<'_>, #[pyo3(from_py_with = numbers::number)] step_size: f64) -> PyResult<Py<PyGaussian>> {
+    fn step(
+        &self,
+        py: Python<'_>,
+        tokens: &Any<'_>,
+        #[pyo3(from_py_with = numbers::number)] step_size: f64,
+    ) -> PyResult<Py<PyGaussian>> {
         let tokens = gaussian_from("tokens", tokens)?;
         PyGaussian::wrap(py, &threads::detached(py, || self.layer.step(&tokens, step_size)).or_raise()?)
     }

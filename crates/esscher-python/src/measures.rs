@@ -1,6 +1,7 @@
 //! Measures: laws of tokens and queries, with NumPy's broadcasting over tilts.
 
 use crate::prelude::*;
+use crate::watch::left_behind;
 use esscher_core::Mat;
 use esscher_core::measure::laws::{LawTolerance, LawViolation, check_laws};
 use esscher_core::measure::{
@@ -23,6 +24,8 @@ pub(crate) struct PyMeasure {
     pub(crate) law: Law,
     pub(crate) exceptions: Exceptions,
     depth: usize,
+    /// Numbers that it consists of, about.
+    numbers: usize,
     /// What makes it again, for pickling: a callable and its arguments.
     recipe: Option<Py<PyTuple>>,
 }
@@ -38,7 +41,8 @@ impl PyMeasure {
 
     /// A user's law.
     pub(crate) fn custom(law: impl Measure + 'static, exceptions: Exceptions) -> Self {
-        PyMeasure { law: std::sync::Arc::new(law), exceptions, depth: 1, recipe: None }
+        let numbers = law.dimension().saturating_mul(law.dimension());
+        PyMeasure { law: std::sync::Arc::new(law), exceptions, depth: 1, numbers, recipe: None }
     }
 
     /// A law made of others, whose functions may have been asked meanwhile.
@@ -53,7 +57,9 @@ impl PyMeasure {
         }
         let exceptions = Exceptions::joined(parts.iter().map(|part| &part.exceptions));
         let law = exceptions.or_raise(law)?;
-        Ok(PyMeasure { depth, ..PyMeasure::custom(law, exceptions) })
+        let made = PyMeasure::custom(law, exceptions);
+        let numbers = parts.iter().map(|part| part.numbers).fold(made.numbers, usize::saturating_add);
+        Ok(PyMeasure { depth, numbers, ..made })
     }
 
     /// A family, made again by its class with these arguments.
@@ -106,16 +112,24 @@ impl PyMeasure {
         }
     }
 
-    /// What the law answers, with the interpreter free meanwhile.
-    fn asked<T: Send>(
+    /// What the law answers, with the interpreter free meanwhile; a long answer may be left behind on Ctrl-C.
+    fn asked<T: Send + 'static>(
         &self,
         py: Python<'_>,
-        answer: impl FnOnce(&Law) -> esscher_core::Result<T> + Send,
+        answer: impl FnOnce(&Law) -> esscher_core::Result<T> + Send + 'static,
     ) -> PyResult<T> {
-        let answer = threads::detached(py, || answer(&self.law));
-        self.exceptions.or_raise(answer)
+        // A user's functions are called on this thread, where an interrupt meets them.
+        if self.numbers < LONG_ANSWER || self.exceptions.are_possible() {
+            let answer = threads::detached(py, || answer(&self.law));
+            return self.exceptions.or_raise(answer);
+        }
+        let law = self.law.clone();
+        left_behind(py, None, move |_| answer(&law))?.or_raise()
     }
 }
+
+/// Laws of so many numbers may take longer than a blink for an answer.
+const LONG_ANSWER: usize = 1 << 18;
 
 /// How long answers are made between two looks for signals.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
@@ -213,11 +227,15 @@ impl PyMeasure {
             None => vec![0.0; dimension],
         };
         let mut tokens = room_for("the tokens", &[count, dimension])?;
-        tokens.resize(count * dimension, 0.0);
         let mut stream = Stream::new(seed.map_or(Ok(0), numbers::seed)?, 0, 0)
             .with_instruction_set(InstructionSet::best());
-        for piece in tokens.chunks_mut((DRAWN_BETWEEN_LOOKS / dimension).max(1) * dimension) {
-            self.asked(py, |law| law.sample_tilted(&tilt, &mut stream, piece))?;
+        let most = (DRAWN_BETWEEN_LOOKS / dimension).max(1) * dimension;
+        while tokens.len() < count * dimension {
+            let begin = tokens.len();
+            tokens.resize((begin + most).min(count * dimension), 0.0);
+            let piece = &mut tokens[begin..];
+            let drawn = threads::detached(py, || self.law.sample_tilted(&tilt, &mut stream, piece));
+            self.exceptions.or_raise(drawn)?;
             py.check_signals()?;
         }
         Ok(Array::new(tokens, [count, dimension]))
@@ -227,23 +245,26 @@ impl PyMeasure {
     fn tilted(slf: &Bound<'_, Self>, tilt: &Any<'_>) -> PyResult<PyMeasure> {
         let (py, own) = (slf.py(), slf.get());
         let theta = arrays::owned_vector("tilt", tilt)?;
-        let law = own.asked(py, |law| law.tilted(&theta))?;
-        let tilt = Array::from(theta);
+        let tilt = Array::from(theta.clone());
+        let law = own.asked(py, move |law| law.tilted(&theta))?;
         let recipe = (py.import("operator")?.call_method1("methodcaller", ("tilted", tilt))?, (slf,));
         // Tilts of tilts add up: no tower grows.
-        let measure = PyMeasure { law, exceptions: own.exceptions.clone(), depth: own.depth, recipe: None };
+        let (exceptions, depth, numbers) = (own.exceptions.clone(), own.depth, own.numbers);
+        let measure = PyMeasure { law, exceptions, depth, numbers, recipe: None };
         Ok(measure.made_by(recipe.into_pyobject(py)?))
     }
 
     /// The Gaussian whose log-partition agrees with Λ to second order at a tilt.
     fn gaussian_limit(&self, py: Python<'_>, tilt: &Any<'_>) -> PyResult<Py<PyGaussian>> {
         let tilt = arrays::owned_vector("tilt", tilt)?;
-        PyGaussian::wrap(py, &self.asked(py, |law| law.gaussian_limit(&tilt))?)
+        PyGaussian::wrap(py, &self.asked(py, move |law| law.gaussian_limit(&tilt))?)
     }
 
     /// The measure as a finite mixture of Gaussians and atoms, where it is one: (weights, means, covariances).
-    fn gaussian_mixture(&self) -> PyResult<Option<(Array, Array, Array)>> {
-        let Some(components) = self.law.as_gaussian_mixture() else {
+    fn gaussian_mixture(&self, py: Python<'_>) -> PyResult<Option<(Array, Array, Array)>> {
+        // Equal parts that share their memory are written out.
+        drop(room_for("the components", &[2, self.numbers])?);
+        let Some(components) = self.asked(py, |law| Ok(law.as_gaussian_mixture()))? else {
             return Ok(None);
         };
         let (count, d) = (components.len(), self.law.dimension());
@@ -288,7 +309,14 @@ impl PyMeasure {
         let rows = tilts.matrix()?;
         let tilts: Vec<Vec<f64>> = tilts.entries().chunks(rows.ncols().max(1)).map(<[f64]>::to_vec).collect();
         let tolerance = LawTolerance { identity, derivative, draws };
-        match threads::detached(py, || check_laws(self.law.clone(), &tilts, tolerance)) {
+        let law = self.law.clone();
+        let work = move || check_laws(law, &tilts, tolerance);
+        let checked = if self.exceptions.are_possible() {
+            threads::detached(py, work)
+        } else {
+            left_behind(py, None, move |_| work())?
+        };
+        match checked {
             Ok(()) => self.exceptions.or_raise(Ok(())),
             Err(LawViolation::Refused(error)) => self.exceptions.or_raise(Err(error)),
             Err(broken) => {
@@ -349,6 +377,18 @@ pub(crate) fn gaussian_from(what: &str, value: &Any<'_>) -> PyResult<Gaussian> {
     }
 }
 
+/// Makes a Gaussian in this dimension: its eigenvalues take long in a large one.
+fn made(
+    py: Python<'_>,
+    dimension: usize,
+    make: impl FnOnce() -> esscher_core::Result<Gaussian> + Send + 'static,
+) -> PyResult<Gaussian> {
+    if dimension.saturating_mul(dimension) < LONG_ANSWER {
+        return threads::detached(py, make).or_raise();
+    }
+    left_behind(py, None, move |_| make())?.or_raise()
+}
+
 #[pymethods]
 impl PyGaussian {
     #[new]
@@ -356,15 +396,14 @@ impl PyGaussian {
         let mean = arrays::owned_vector("mean", mean)?;
         let covariance = arrays::owned_matrix("covariance", covariance)?;
         arrays::check_dimension("mean", mean.len())?;
-        let gaussian = threads::detached(py, || Gaussian::new(&mean, covariance.as_ref())).or_raise()?;
-        PyGaussian::initialiser(py, &gaussian)
+        PyGaussian::initialiser(py, &made(py, mean.len(), move || Gaussian::new(&mean, covariance.as_ref()))?)
     }
 
     /// N(0, I) in this dimension.
     #[staticmethod]
     fn standard(py: Python<'_>, dimension: &Any<'_>) -> PyResult<Py<Self>> {
         let dimension = arrays::dimension(dimension)?;
-        PyGaussian::wrap(py, &threads::detached(py, || Gaussian::standard(dimension)).or_raise()?)
+        PyGaussian::wrap(py, &made(py, dimension, move || Gaussian::standard(dimension))?)
     }
 
     /// N(0, G).
@@ -372,7 +411,8 @@ impl PyGaussian {
     fn centred(py: Python<'_>, covariance: &Any<'_>) -> PyResult<Py<Self>> {
         let covariance = arrays::owned_matrix("covariance", covariance)?;
         arrays::check_dimension("covariance", covariance.nrows())?;
-        PyGaussian::wrap(py, &threads::detached(py, || Gaussian::centred(covariance.as_ref())).or_raise()?)
+        let size = covariance.nrows();
+        PyGaussian::wrap(py, &made(py, size, move || Gaussian::centred(covariance.as_ref()))?)
     }
 }
 
@@ -443,7 +483,8 @@ impl PyEmpirical {
         if let Some(weights) = &weights {
             empirical = threads::on_all(|| empirical.with_weights(weights)).or_raise()?;
         }
-        let measure = PyMeasure::simple(empirical.clone());
+        let numbers = empirical.len().saturating_mul(empirical.dimension());
+        let measure = PyMeasure { numbers, ..PyMeasure::simple(empirical.clone()) };
         Ok(PyClassInitializer::from(measure).add_subclass(PyEmpirical { empirical, weights }))
     }
 

@@ -3,7 +3,7 @@
 use crate::arrays::Any;
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyString};
+use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyString};
 use std::ops::RangeInclusive;
 
 /// A text. Python's may hold half a character, a lone surrogate: no file can hold it, nor can a message.
@@ -11,7 +11,9 @@ pub(crate) fn text(what: &str, value: &Any<'_>) -> PyResult<String> {
     let text = value.cast::<PyString>().map_err(|_| wrong_type(what, "a text", value))?;
     text.to_str().map(str::to_string).map_err(|_| {
         let shown = value.repr().map_or_else(|_| "a text".to_string(), |shown| shown.to_string());
-        PyValueError::new_err(format!("{what} is {shown}: expected whole characters, without lone surrogates"))
+        PyValueError::new_err(format!(
+            "{what} is {shown}: expected whole characters, without lone surrogates"
+        ))
     })
 }
 
@@ -20,13 +22,18 @@ pub(crate) fn shown(value: &Any<'_>) -> String {
     const LONGEST: usize = 60;
     match value.str().map(|text| text.to_string()) {
         Ok(text) if text.chars().count() <= LONGEST => text,
-        Ok(text) => format!("{}… ({} digits)", text.chars().take(12).collect::<String>(), text.chars().count()),
+        Ok(text) => {
+            format!("{}… ({} digits)", text.chars().take(12).collect::<String>(), text.chars().count())
+        }
         Err(_) => "a number of thousands of digits".to_string(),
     }
 }
 
 /// A real number; whether it makes sense is for the library to say.
 pub(crate) fn real(what: &str, value: &Any<'_>) -> PyResult<f64> {
+    if is_complex(value) {
+        return Err(wrong_type(what, "a real number", value));
+    }
     value.extract().map_err(|error: PyErr| {
         if error.is_instance_of::<PyOverflowError>(value.py()) {
             return PyValueError::new_err(format!("{what}: the number is too large for double precision"));
@@ -38,6 +45,14 @@ pub(crate) fn real(what: &str, value: &Any<'_>) -> PyResult<f64> {
 /// A real number that is an argument of its own, whose name a refused type is told with.
 pub(crate) fn number(value: &Any<'_>) -> PyResult<f64> {
     real("the number", value)
+}
+
+/// Whether a value is a complex number, whose imaginary part NumPy would drop.
+fn is_complex(value: &Any<'_>) -> bool {
+    let kind = || value.getattr("dtype")?.getattr("kind")?.extract::<String>();
+    value.is_instance_of::<PyComplex>()
+        || !(value.is_exact_instance_of::<PyFloat>() || value.is_exact_instance_of::<PyInt>())
+            && kind().is_ok_and(|kind| kind == "c")
 }
 
 /// Whether a value is a truth, Python's or NumPy's.
@@ -68,7 +83,7 @@ pub(crate) fn list<'py, T>(
 
 /// A whole number in a range; `1e6` is one.
 pub(crate) fn whole(what: &str, value: &Any<'_>, range: RangeInclusive<u64>) -> PyResult<u64> {
-    if is_truth(value) {
+    if is_truth(value) || is_complex(value) {
         return Err(wrong_type(what, "a whole number", value));
     }
     let found = match (value.extract::<u64>(), value.extract::<f64>()) {

@@ -1,7 +1,7 @@
 //! Runs: planned, computed here or by another engine, merged, read, reported on; the claims; the catalogue.
 
 use crate::prelude::*;
-use crate::watch::{Watch, watched};
+use crate::watch::{Watch, left_behind, watched};
 use esscher_claims::{self as claims, Finding, Scale, verdict_word};
 use esscher_core::numerics::InstructionSet;
 use esscher_lab::{
@@ -24,7 +24,7 @@ fn plan<'py>(py: Python<'py>, asked: Asked<'py>) -> PyResult<Bound<'py, PyDict>>
     if let Some(download) = specification.asked.download(&sources()).or_raise()? {
         return Err(PyRuntimeError::new_err(download.to_string()));
     }
-    let (planned, name) = specification.plan()?;
+    let (planned, name) = specification.plan(py)?;
     let units: Vec<(String, f64)> = planned.units().into_iter().map(|unit| (unit.label, unit.cost)).collect();
     Ok(dictionary!(py, specification: planned.specification(), title: planned.title(),
         kind: planned.question().name, seed: planned.seed(), instruction_set: planned.instruction_set(),
@@ -42,7 +42,7 @@ fn run(py: Python<'_>, asked: Asked<'_>) -> PyResult<PathBuf> {
         None => (Share::WHOLE, String::new()),
     };
     let named = asked.maybe("name", Asked::text)?;
-    let (planned, usual) = Specification::read(&asked)?.plan()?;
+    let (planned, usual) = Specification::read(&asked)?.plan(py)?;
     let name = named.unwrap_or(usual) + &ending;
     let out: PathBuf = asked.get("out")?.extract()?;
     let folder = RunFolder::open(&out.join(name), &planned).or_raise()?;
@@ -143,7 +143,7 @@ fn compute_unit<'py>(
     instruction_set: &str,
 ) -> PyResult<Bound<'py, PyBytes>> {
     let settings = settings(None, Some(instruction_set))?;
-    let (planned, _) = Specification::of(None, specification, settings)?.plan()?;
+    let (planned, _) = Specification::of(py, None, specification, settings)?.plan(py)?;
     let one_thread = rayon::ThreadPoolBuilder::new()
         .num_threads(1)
         .build()
@@ -241,21 +241,25 @@ impl Specification {
     /// `file`, or `text`, with `seed` and `instruction_set`; no other file is touched.
     fn read(asked: &Asked<'_>) -> PyResult<Self> {
         let text = asked.maybe("text", Asked::text)?.unwrap_or_default();
-        Self::of(asked.get("file")?.extract()?, &text, asked.settings()?)
+        let file = asked.get("file")?;
+        Self::of(file.py(), file.extract()?, &text, asked.settings()?)
     }
 
     /// Mistakes of a text are reported in `specification`.
-    fn of(file: Option<PathBuf>, text: &str, settings: Settings) -> PyResult<Self> {
-        let asked = match &file {
-            Some(file) => conduct::read_file(file, settings),
+    fn of(py: Python<'_>, file: Option<PathBuf>, text: &str, settings: Settings) -> PyResult<Self> {
+        let asked = match file.clone() {
+            // Files of a network may keep one waiting.
+            Some(file) => left_behind(py, None, move |_| conduct::read_file(&file, settings))?,
             None => esscher_questions::Asked::read("specification", text, settings).map_err(Into::into),
         };
         Ok(Specification { asked: asked.or_raise()?, file })
     }
 
     /// The experiment and the name of its run.
-    fn plan(self) -> PyResult<(Planned, String)> {
-        let planned = self.asked.plan(&sources()).map_err(conduct::Error::from).or_raise()?;
+    fn plan(self, py: Python<'_>) -> PyResult<(Planned, String)> {
+        let asked = self.asked;
+        let planned = left_behind(py, None, move |_| asked.plan(&sources()))?;
+        let planned = planned.map_err(conduct::Error::from).or_raise()?;
         let name = match self.file {
             Some(file) => conduct::name_of_file(&file).or_raise()?,
             None => conduct::name_of_text(&planned),

@@ -1,11 +1,14 @@
 //! Long calls: the work is done on other threads while the calling one shows progress and listens for Ctrl-C.
+//!
+//! Work that looks at its monitor ends soon after it is asked to. Work that owns what it needs may be left behind instead.
 
 use crate::arrays::Any;
 use crate::{ending, threads};
 use esscher_core::Monitor;
 use pyo3::prelude::*;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// How often the calling thread looks for signals and reports progress.
@@ -26,6 +29,18 @@ impl Watch {
 
     fn fraction(&self) -> f64 {
         f64::from_bits(self.fraction.load(Ordering::Relaxed))
+    }
+
+    /// Looks for signals and reports progress; asks the work to stop where one of them raises.
+    fn look(&self, py: Python<'_>, progress: Option<&Any<'_>>) -> PyResult<()> {
+        let looked = py.check_signals().and_then(|()| match progress {
+            Some(progress) => ending::calling(py, || progress.call1((self.fraction(),)).map(drop)),
+            None => Ok(()),
+        });
+        if looked.is_err() {
+            self.stop.store(true, Ordering::Relaxed);
+        }
+        looked
     }
 }
 
@@ -50,11 +65,7 @@ pub(crate) fn watched<T: Send>(
 ) -> PyResult<T> {
     let watch = Watch::default();
     let (sender, receiver) = mpsc::sync_channel::<T>(1);
-    // Receivers stay on one thread, and the interpreter is given up while waiting: hence the lock.
-    let receiver = std::sync::Mutex::new(receiver);
-    let wait = |patience: Duration| {
-        receiver.lock().unwrap_or_else(std::sync::PoisonError::into_inner).recv_timeout(patience)
-    };
+    let answer = Answer::new(receiver);
     std::thread::scope(|scope| {
         let seen = &watch;
         let worker = scope.spawn(move || {
@@ -63,29 +74,67 @@ pub(crate) fn watched<T: Send>(
         });
         let mut exception: Option<PyErr> = None;
         loop {
-            match py.detach(|| wait(BETWEEN_LOOKS)) {
-                Ok(result) => return exception.map_or(Ok(result), Err),
-                Err(mpsc::RecvTimeoutError::Timeout) => {}
-                Err(mpsc::RecvTimeoutError::Disconnected) => {
-                    // The work panicked: a bug of ours, handed on as one.
-                    match worker.join() {
-                        Err(panic) => std::panic::resume_unwind(panic),
-                        Ok(()) => unreachable!("the work ended without a result"),
-                    }
-                }
+            match answer.awaited(py) {
+                Ok(Some(result)) => return exception.map_or(Ok(result), Err),
+                Ok(None) => {}
+                Err(Gone) => panicked(worker.join()),
             }
             if exception.is_none() {
-                let looked = py.check_signals().and_then(|()| match progress {
-                    Some(progress) => {
-                        ending::calling(py, || progress.call1((watch.fraction(),)).map(drop))
-                    }
-                    None => Ok(()),
-                });
-                if let Err(raised) = looked {
-                    watch.stop.store(true, Ordering::Relaxed);
-                    exception = Some(raised);
-                }
+                exception = watch.look(py, progress).err();
             }
         }
     })
+}
+
+/// Does work that owns all it needs. An exception, of a signal or of `progress`, is raised at once: work that does not look
+/// at its monitor is left behind and ends on its own, its answer unread.
+pub(crate) fn left_behind<T: Send + 'static>(
+    py: Python<'_>,
+    progress: Option<&Any<'_>>,
+    work: impl FnOnce(&Watch) -> T + Send + 'static,
+) -> PyResult<T> {
+    let watch = Arc::new(Watch::default());
+    let (sender, receiver) = mpsc::sync_channel::<T>(1);
+    let (answer, seen) = (Answer::new(receiver), watch.clone());
+    let worker = std::thread::Builder::new().spawn(move || {
+        // Nobody may be there to receive.
+        let _ = sender.send(threads::on_all(|| work(&seen)));
+    })?;
+    loop {
+        match answer.awaited(py) {
+            Ok(Some(result)) => return Ok(result),
+            Ok(None) => watch.look(py, progress)?,
+            Err(Gone) => panicked(worker.join()),
+        }
+    }
+}
+
+/// Where an answer is waited for. Receivers stay on one thread, and the interpreter is given up meanwhile: hence the lock.
+struct Answer<T>(Mutex<Receiver<T>>);
+
+/// The work ended without an answer.
+struct Gone;
+
+impl<T: Send> Answer<T> {
+    fn new(receiver: Receiver<T>) -> Self {
+        Answer(Mutex::new(receiver))
+    }
+
+    /// The answer, if it comes before the next look.
+    fn awaited(&self, py: Python<'_>) -> Result<Option<T>, Gone> {
+        let wait = || self.0.lock().unwrap_or_else(PoisonError::into_inner).recv_timeout(BETWEEN_LOOKS);
+        match py.detach(wait) {
+            Ok(answer) => Ok(Some(answer)),
+            Err(RecvTimeoutError::Timeout) => Ok(None),
+            Err(RecvTimeoutError::Disconnected) => Err(Gone),
+        }
+    }
+}
+
+/// The work panicked: a bug of ours, handed on as one.
+fn panicked(ended: std::thread::Result<()>) -> ! {
+    match ended {
+        Err(panic) => std::panic::resume_unwind(panic),
+        Ok(()) => unreachable!("the work ended without a result"),
+    }
 }

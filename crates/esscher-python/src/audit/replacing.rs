@@ -59,6 +59,12 @@ fn audit_calibrate(py: Python<'_>, asked: Asked<'_>) -> PyResult<(Array<f32>, Ar
     // Readers do not look at keys: the values stand in for them.
     let heads = queries.heads(Order::Causal, values.entries(), values.entries());
     let found = threads::detached(py, || Readers::from_heads(&[heads])).or_raise()?;
+    let numbers = found.pooled.mean.iter().chain(&found.pooled.covariance).chain([&found.median_value_norm]);
+    if numbers.into_iter().any(|number| !number.is_finite()) {
+        return Err(PyValueError::new_err(
+            "queries and values: their squares are too large for single precision; check the scale",
+        ));
+    }
     let covariance = Array::new(found.pooled.covariance, [queries.dimension; 2]);
     Ok((found.pooled.mean.into(), covariance, found.median_value_norm))
 }

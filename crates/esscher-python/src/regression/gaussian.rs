@@ -7,6 +7,7 @@ use super::predictors::{Predictor, PyBlock, PyRegressionLayer};
 use super::spectral::PySpectralTask;
 use super::tasks::PyTask;
 use crate::prelude::*;
+use crate::watch::{Watch, left_behind};
 use esscher_core::Error;
 use esscher_core::regression::tasks::LinearTask;
 use esscher_core::regression::{
@@ -22,6 +23,11 @@ export!(fn toeplitz, spiked);
 /// Linear regression with Gaussian covariates.
 #[pyclass(name = "GaussianTask", module = "esscher._native", extends = PyTask, frozen)]
 pub(crate) struct PyGaussianTask {
+    exact: Arc<Exact>,
+}
+
+/// What exact risks are computed from, shared with work that may be left behind.
+struct Exact {
     law: LinearRegression,
     /// The points over (w, x_q) that were asked for last.
     points: Mutex<Option<(PointAverage, Arc<RiskAverage>)>>,
@@ -44,17 +50,17 @@ struct Place {
     layer: Option<PyRegressionLayer>,
 }
 
-impl PyGaussianTask {
+impl Exact {
     fn average(&self, options: PointAverage) -> esscher_core::Result<Arc<RiskAverage>> {
-        let mut kept = self.points.lock().unwrap_or_else(PoisonError::into_inner);
-        match &*kept {
-            Some((known, average)) if *known == options => Ok(average.clone()),
-            _ => {
-                let average = Arc::new(RiskAverage::new(&self.law, options)?);
-                *kept = Some((options, average.clone()));
-                Ok(average)
-            }
+        let kept = || self.points.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*kept() {
+            Some((known, average)) if *known == options => return Ok(average.clone()),
+            _ => {}
         }
+        // Made without the lock: no other call waits for one that was left behind.
+        let average = Arc::new(RiskAverage::new(&self.law, options)?);
+        *kept() = Some((options, average.clone()));
+        Ok(average)
     }
 
     fn head_risk(
@@ -106,13 +112,13 @@ impl PyGaussianTask {
 #[pymethods]
 impl PyGaussianTask {
     #[new]
-    fn new(py: Python<'_>, asked: Asked<'_>) -> PyResult<PyClassInitializer<Self>> {
+    fn new(asked: Asked<'_>) -> PyResult<PyClassInitializer<Self>> {
         let covariance = asked.matrix("covariance")?;
         arrays::check_dimension("covariance", covariance.nrows())?;
         let query_covariance = asked.maybe("query_covariance", Asked::matrix)?;
         let (noise, prior) = (asked.real("noise")?, asked.real("prior")?);
         let query_noise = asked.maybe("query_noise", Asked::real)?;
-        let made = threads::detached(py, || -> esscher_core::Result<_> {
+        let made = asked.left_behind(move |_| -> esscher_core::Result<_> {
             let mut law = LinearRegression::new(covariance.as_ref())?.with_noise(noise)?.with_prior(prior)?;
             if let Some(query) = &query_covariance {
                 law = law.with_query_covariance(query.as_ref())?;
@@ -123,21 +129,24 @@ impl PyGaussianTask {
             let task = LinearTask::gaussian(&law)?;
             Ok((law, task))
         });
-        let (law, task) = made.or_raise()?;
+        let (law, task) = made?.or_raise()?;
         let base = PyTask { task: Arc::new(task), exceptions: Default::default() };
-        Ok(PyClassInitializer::from(base).add_subclass(PyGaussianTask { law, points: Mutex::default() }))
+        let exact = Arc::new(Exact { law, points: Mutex::default() });
+        Ok(PyClassInitializer::from(base).add_subclass(PyGaussianTask { exact }))
     }
 
     /// The task by its eigenvalues.
     fn spectral(&self, py: Python<'_>) -> PyResult<PySpectralTask> {
-        let (task, vectors) = threads::detached(py, || SpectralTask::new(&self.law)).or_raise()?;
+        let exact = self.exact.clone();
+        let (task, vectors) = left_behind(py, None, move |_| SpectralTask::new(&exact.law))?.or_raise()?;
         PySpectralTask::of(task, Some(vectors))
     }
 
     /// Linear attention trained on prompts of this length.
     fn linear_attention(&self, py: Python<'_>, asked: Asked<'_>) -> PyResult<PyLinearAttentionTraining> {
         let length = asked.context_length()?;
-        let attention = threads::detached(py, || LinearAttention::new(&self.law, length)).or_raise()?;
+        let exact = self.exact.clone();
+        let attention = asked.left_behind(move |_| LinearAttention::new(&exact.law, length))?.or_raise()?;
         let again = py.import("operator")?.getattr("methodcaller")?;
         let again = again.call1(("linear_attention", asked.get("prompt_length")?))?;
         let recipe = (again, (asked.get("self")?,)).into_pyobject(py)?.unbind();
@@ -148,15 +157,16 @@ impl PyGaussianTask {
     fn risk<'py>(&self, py: Python<'py>, asked: Asked<'py>, gradient: bool) -> PyResult<Bound<'py, PyDict>> {
         let predictor = Predictor::read("predictor", &asked.get("predictor")?)?;
         let (attention, length) = (predictor.attending(&asked)?, asked.context_length()?);
-        let options = point_average(&asked)?;
+        let (options, exact) = (point_average(&asked)?, self.exact.clone());
         let head = match predictor {
             Predictor::Block(block) => {
                 let response = response_of(attention, length);
                 if !gradient {
-                    let found = asked.watched(|_| block.risk(&self.law, &response))?.or_raise()?;
+                    let found = asked.left_behind(move |_| block.risk(&exact.law, &response))?.or_raise()?;
                     return Ok(dictionary!(py, risk: Estimated::exactly(found)));
                 }
-                let found = asked.watched(|_| block.risk_and_gradient(&self.law, &response))?.or_raise()?;
+                let work = move |_: &Watch| block.risk_and_gradient(&exact.law, &response);
+                let found = asked.left_behind(work)?.or_raise()?;
                 let (risk, matrix) = (Estimated::exactly(found.risk), Array::from(found.matrix));
                 return Ok(dictionary!(py, risk: risk, matrix: matrix, gain: found.gain));
             }
@@ -173,7 +183,8 @@ impl PyGaussianTask {
                 }
             }
         };
-        let found = asked.watched(|_| self.head_risk(&head, attention, length, options))?.or_raise()?;
+        let work = move |_: &Watch| exact.head_risk(&head, attention, length, options);
+        let found = asked.left_behind(work)?.or_raise()?;
         let (score, value) = (Array::from(found.score), Array::from(found.value));
         Ok(dictionary!(py, risk: Estimated(found.risk), score: score, value: value,
                        gradient_error: found.gradient_error))
@@ -182,9 +193,11 @@ impl PyGaussianTask {
     /// A gradient flow, in the smallest form that holds its start.
     fn flow<'py>(&self, py: Python<'py>, asked: Asked<'py>) -> PyResult<Bound<'py, PyDict>> {
         let Answering { attention, response, still } = response_asked(&asked)?;
-        let average = point_average(&asked)?;
+        let (average, exact) = (point_average(&asked)?, self.exact.clone());
         let place = match Predictor::read("initial", &asked.get("initial")?)? {
-            Predictor::Block(block) => asked.watched(|_| self.place_of_block(&block, response))??,
+            Predictor::Block(block) => {
+                asked.left_behind(move |_| exact.place_of_block(&block, response))??
+            }
             other => {
                 // A pair of opposite heads is flowed as one head with the response of both.
                 let layer = match (&other, attention) {
@@ -194,7 +207,7 @@ impl PyGaussianTask {
                         other.layer(attending)?
                     }
                 };
-                asked.watched(|_| self.place_of_layer(layer, response, average))?.or_raise()?
+                asked.left_behind(move |_| exact.place_of_layer(layer, response, average))?.or_raise()?
             }
         };
         let Place { landscape, start, spectral, layer } = place;
@@ -207,16 +220,18 @@ impl PyGaussianTask {
     fn settle(&self, asked: Asked<'_>) -> PyResult<Option<PyBlock>> {
         let response = response_asked(&asked)?.response;
         let (guess, stationary) = (PyBlock::asked(&asked, "guess")?, asked.real("stationary")?);
-        let place = asked.watched(|_| self.place_of_block(&guess, response.clone()))??;
-        check_stiff(Method::Stiff, place.start.len())?;
-        let found = asked.watched(|_| settle(&*place.landscape, &place.start, stationary))?.or_raise()?;
-        let block = |point: Vec<f64>| match &place.spectral {
+        let (exact, response_of_place) = (self.exact.clone(), response.clone());
+        let place = asked.left_behind(move |_| exact.place_of_block(&guess, response_of_place))??;
+        let Place { landscape, start, spectral, .. } = place;
+        check_stiff(Method::Stiff, start.len())?;
+        let found = asked.left_behind(move |_| settle(&*landscape, &start, stationary))?.or_raise()?;
+        let block = |point: Vec<f64>| match &spectral {
             Some(spectral) => {
                 let (entries, gain) = point.split_at(point.len() - 1);
                 spectral.block_of(entries, gain[0])
             }
             None => {
-                let landscape = BlockLandscape { task: self.law.clone(), response: response.clone() };
+                let landscape = BlockLandscape { task: self.exact.law.clone(), response: response.clone() };
                 Ok(PyBlock { block: landscape.block(&point).or_raise()? })
             }
         };
@@ -227,19 +242,19 @@ impl PyGaussianTask {
     fn bayes_risk(&self, asked: Asked<'_>) -> PyResult<Estimated> {
         let (length, seed) = (asked.length("prompt_length")?, asked.seed()?);
         let prompts = asked.count("prompts", 1)?;
-        let found =
-            asked.watched(|watch| bayes_at_length_watched(&self.law, length, prompts, seed, watch))?;
+        let law = &self.exact.law;
+        let found = asked.watched(|watch| bayes_at_length_watched(law, length, prompts, seed, watch))?;
         Estimated::mean("the risk of the posterior mean", &found.or_raise()?)
     }
 }
 
 getters! { PyGaussianTask, own:
-    covariance: Array = own.law.covariance().into();
-    query_covariance: Array = own.law.query_covariance().into();
-    noise: f64 = own.law.noise();
-    query_noise: f64 = own.law.query_noise();
-    prior: f64 = own.law.prior_scale();
-    noise_floor: f64 = own.law.noise_floor();
+    covariance: Array = own.exact.law.covariance().into();
+    query_covariance: Array = own.exact.law.query_covariance().into();
+    noise: f64 = own.exact.law.noise();
+    query_noise: f64 = own.exact.law.query_noise();
+    prior: f64 = own.exact.law.prior_scale();
+    noise_floor: f64 = own.exact.law.noise_floor();
 }
 
 /// The Toeplitz covariance ρ^|i − j|.
@@ -250,7 +265,10 @@ getters! { PyGaussianTask, own:
 ///        [0.5 , 1.  , 0.5 ],
 ///        [0.25, 0.5 , 1.  ]])
 #[pyfunction]
-fn toeplitz(dimension: &Any<'_>, #[pyo3(from_py_with = numbers::number)] correlation: f64) -> PyResult<Array> {
+fn toeplitz(
+    dimension: &Any<'_>,
+    #[pyo3(from_py_with = numbers::number)] correlation: f64,
+) -> PyResult<Array> {
     Ok(LinearRegression::toeplitz(arrays::dimension(dimension)?, correlation).or_raise()?.into())
 }
 

@@ -35,7 +35,12 @@ getters! { PyHighDimensional, own:
 impl PyHighDimensional {
     #[new]
     #[pyo3(signature = (sample_ratio, context_ratio, noise = 0.0, diversity = f64::INFINITY))]
-    fn new(#[pyo3(from_py_with = numbers::number)] sample_ratio: f64, #[pyo3(from_py_with = numbers::number)] context_ratio: f64, #[pyo3(from_py_with = numbers::number)] noise: f64, #[pyo3(from_py_with = numbers::number)] diversity: f64) -> PyResult<Self> {
+    fn new(
+        #[pyo3(from_py_with = numbers::number)] sample_ratio: f64,
+        #[pyo3(from_py_with = numbers::number)] context_ratio: f64,
+        #[pyo3(from_py_with = numbers::number)] noise: f64,
+        #[pyo3(from_py_with = numbers::number)] diversity: f64,
+    ) -> PyResult<Self> {
         let setting = HighDimensional::new(sample_ratio, context_ratio, noise, diversity).or_raise()?;
         Ok(PyHighDimensional { setting })
     }

@@ -4,6 +4,7 @@ use super::answers::{Answering, Estimated, response_asked};
 use super::flow;
 use super::predictors::PyBlock;
 use crate::prelude::*;
+use crate::watch::Watch;
 use esscher_core::concentration::Horizon;
 use esscher_core::regression::{
     SpectralGroup, SpectralLandscape, SpectralTask, settle, train, training_horizon,
@@ -83,7 +84,8 @@ impl PySpectralTask {
         let mut groups = Vec::with_capacity(values.len());
         for ((eigenvalue, query_eigenvalue), count) in values.into_iter().zip(query).zip(counts) {
             if !(count.fract() == 0.0 && (1.0..=f64::from(u32::MAX)).contains(&count)) {
-                let message = format!("multiplicities: {count} is not a whole number from 1 to {}", u32::MAX);
+                let message =
+                    format!("multiplicities: {count:?} is not a whole number from 1 to {}", u32::MAX);
                 return Err(PyValueError::new_err(message));
             }
             groups.push(SpectralGroup { eigenvalue, query_eigenvalue, multiplicity: count as u32 });
@@ -103,13 +105,20 @@ impl PySpectralTask {
 
     /// The point of the valley with ‖A‖²_F − b² = conserved and b > 0, where the infinite prompt's flow ends.
     #[pyo3(signature = (conserved = 0.0))]
-    fn infinite_limit(&self, #[pyo3(from_py_with = numbers::number)] conserved: f64) -> PyResult<(Array, f64)> {
+    fn infinite_limit(
+        &self,
+        #[pyo3(from_py_with = numbers::number)] conserved: f64,
+    ) -> PyResult<(Array, f64)> {
         let (entries, gain) = self.task.infinite_limit(conserved).or_raise()?;
         Ok((entries.into(), gain))
     }
 
     /// The block with these entries in the eigenvectors, for tasks that have them.
-    fn block(&self, entries: &Any<'_>, #[pyo3(from_py_with = numbers::number)] gain: f64) -> PyResult<PyBlock> {
+    fn block(
+        &self,
+        entries: &Any<'_>,
+        #[pyo3(from_py_with = numbers::number)] gain: f64,
+    ) -> PyResult<PyBlock> {
         self.block_of(&arrays::owned_vector("entries", entries)?, gain)
     }
 
@@ -126,7 +135,11 @@ impl PySpectralTask {
     /// >>> gap = task.risk_and_gradient([0.25], 4.0, 1e9).risk - task.risk_and_gradient([0.25], 4.0).risk
     /// >>> bool(abs(gap * 1e9 / coefficient - 1) < 1e-3)
     /// True
-    fn first_order(&self, entries: &Any<'_>, #[pyo3(from_py_with = numbers::number)] gain: f64) -> PyResult<Option<f64>> {
+    fn first_order(
+        &self,
+        entries: &Any<'_>,
+        #[pyo3(from_py_with = numbers::number)] gain: f64,
+    ) -> PyResult<Option<f64>> {
         self.task.first_order(&arrays::owned_vector("entries", entries)?, gain).or_raise()
     }
 
@@ -134,7 +147,8 @@ impl PySpectralTask {
     fn _risk_and_gradient<'py>(&self, py: Python<'py>, asked: Asked<'py>) -> PyResult<Bound<'py, PyDict>> {
         let (entries, gain) = (asked.vector("entries")?, asked.real("gain")?);
         let SpectralLandscape { task, response } = self.landscape(&asked)?;
-        let found = threads::detached(py, || task.risk_and_gradient(&entries, gain, &response)).or_raise()?;
+        let work = move |_: &Watch| task.risk_and_gradient(&entries, gain, &response);
+        let found = asked.left_behind(work)?.or_raise()?;
         let (risk, entries) = (Estimated::exactly(found.risk), Array::from(found.entries));
         Ok(dictionary!(py, risk: risk, entries: entries, gain: found.gain))
     }
@@ -152,8 +166,9 @@ impl PySpectralTask {
         let scale = asked.maybe("scale", Asked::real)?;
         let Answering { response, still, .. } = response_asked(&asked)?;
         let options = flow::options(&asked, still, self.task.groups().len() + 1)?;
-        let found =
-            asked.watched(|watch| train(&self.task, &response, scale, &options, watch))?.or_raise()?;
+        let task = self.task.clone();
+        let work = move |watch: &Watch| train(&task, &response, scale, &options, watch);
+        let found = asked.left_behind(work)?.or_raise()?;
         let answer = flow::columns(py, &found.trajectory)?;
         let beside = found.trajectory.rows.iter().map(|row| {
             let same = found.distance_to_infinite.iter().find(|(time, _)| *time == row.time);
@@ -171,7 +186,7 @@ impl PySpectralTask {
     fn _settle(&self, asked: Asked<'_>) -> PyResult<Option<Array>> {
         let (guess, stationary) = (asked.vector("guess")?, asked.real("stationary")?);
         let landscape = self.landscape(&asked)?;
-        let found = asked.watched(|_| settle(&landscape, &guess, stationary))?.or_raise()?;
+        let found = asked.left_behind(move |_| settle(&landscape, &guess, stationary))?.or_raise()?;
         Ok(found.map(Array::from))
     }
 
@@ -179,8 +194,9 @@ impl PySpectralTask {
     fn _horizon<'py>(&self, py: Python<'py>, asked: Asked<'py>) -> PyResult<Bound<'py, PyDict>> {
         let scale = asked.maybe("scale", Asked::real)?.unwrap_or(0.5 * self.task.proved_scale());
         let tolerance = asked.real("tolerance")?;
-        let found =
-            asked.watched(|watch| training_horizon(&self.task, scale, tolerance, watch))?.or_raise()?;
+        let task = self.task.clone();
+        let work = move |watch: &Watch| training_horizon(&task, scale, tolerance, watch);
+        let found = asked.left_behind(work)?.or_raise()?;
         let (error, before) = match found {
             Horizon::Found { error, before, .. } => (Some(error), before),
             Horizon::Beyond { error, .. } => (Some(error), None),

@@ -4,6 +4,7 @@ use super::mechanism::{Made, PyMechanism, placed};
 use super::precision::{Either, Precise, PyState, python_array, python_states, states_from};
 use crate::arrays::Numbers;
 use crate::prelude::*;
+use crate::watch::left_behind;
 use esscher_zoo::batch::{self, Form, Layout, Passed};
 use esscher_zoo::mechanism::{In, Mechanism, State};
 use numpy::PyArrayDyn;
@@ -31,12 +32,16 @@ impl<'py> Call<'py> {
         self.tokens.first().is_some_and(|array| array.cast::<PyArrayDyn<f32>>().is_ok())
     }
 
-    /// Does the work on checked slices: the layout, tokens, parameters and initial states.
-    fn run<T: Precise, R: Send>(
+    /// Does the work on checked slices: the mechanism, the layout, tokens, parameters and initial states.
+    ///
+    /// What may take long gets copies of the arrays, if there is room, and is left behind on Ctrl-C.
+    fn run<T: Precise, R: Send + 'static>(
         &self,
         py: Python<'py>,
-        made: &Made,
-        work: impl FnOnce(&Layout, &[&[T]], &[&[T]], Option<&[State<T>]>) -> esscher_zoo::Result<R> + Send,
+        made: &Arc<Made>,
+        work: impl FnOnce(&Made, &Layout, &[&[T]], &[&[T]], Option<&[State<T>]>) -> esscher_zoo::Result<R>
+        + Send
+        + 'static,
     ) -> PyResult<R>
     where
         dyn Mechanism: In<T>,
@@ -45,7 +50,7 @@ impl<'py> Call<'py> {
             Some(rows) => Layout::padded(&self.lengths, rows, self.heads),
             None => Layout::packed(&self.lengths, self.heads),
         };
-        let layout = &layout.or_raise()?;
+        let layout = layout.or_raise()?;
         let seen = self.initial.iter().flatten().map(|(seen, _)| *seen).max().unwrap_or(0);
         let longest = self.lengths.iter().copied().max().unwrap_or(0);
         made.check_room::<T>(self.lengths.len().saturating_mul(self.heads), seen.saturating_add(longest))?;
@@ -57,12 +62,38 @@ impl<'py> Call<'py> {
         let initial = self.initial.as_ref().map(|all| all.iter().map(states).collect::<PyResult<Vec<_>>>());
         let initial = initial.transpose()?.map(|states| states.concat());
         let (rows, constants) = (tokens.slices(), parameters.slices());
-        let result = threads::detached(py, || {
-            batch::check(&made.signature, layout, &rows, &constants)?;
-            work(layout, &rows, &constants, initial.as_deref())
-        });
+        let checked = move |of: &Made, layout: &Layout, rows: &[&[T]], constants: &[&[T]]| {
+            batch::check(&of.signature, layout, rows, constants)?;
+            work(of, layout, rows, constants, initial.as_deref())
+        };
+        let is_long = rows.iter().map(|row| row.len()).sum::<usize>() > LONG_CALL;
+        let result = match is_long.then(|| copied(&rows).zip(copied(&constants))).flatten() {
+            None => threads::detached(py, || checked(made, &layout, &rows, &constants)),
+            Some((rows, constants)) => {
+                let made = made.clone();
+                left_behind(py, None, move |_| {
+                    let rows: Vec<&[T]> = rows.iter().map(Vec::as_slice).collect();
+                    let constants: Vec<&[T]> = constants.iter().map(Vec::as_slice).collect();
+                    checked(&made, &layout, &rows, &constants)
+                })?
+            }
+        };
         placed(result, &tokens, &parameters)
     }
+}
+
+/// Calls on more numbers than this may take longer than a blink.
+const LONG_CALL: usize = 1 << 18;
+
+/// The same numbers in memory of their own; nothing if there is no room for them.
+fn copied<T: Precise>(arrays: &[&[T]]) -> Option<Vec<Vec<T>>> {
+    let copy = |array: &&[T]| {
+        let mut own = Vec::new();
+        own.try_reserve_exact(array.len()).ok()?;
+        own.extend_from_slice(array);
+        Some(own)
+    };
+    arrays.iter().map(copy).collect()
 }
 
 /// Outputs and final states.
@@ -74,9 +105,9 @@ impl PyMechanism {
     fn evaluate<'py>(&self, py: Python<'py>, form: &str, call: Call<'py>) -> PyResult<Answer<'py>> {
         let forms =
             [("chunked", Form::Chunked), ("recurrent", Form::Recurrent), ("reference", Form::Reference)];
-        let (form, made) = (choice("form", form, &forms)?, &*self.of);
+        let form = choice("form", form, &forms)?;
         let found = in_precision!(call.is_single(), T => {
-            call.run::<T, _>(py, made, |layout, tokens, parameters, initial| {
+            call.run::<T, _>(py, &self.of, move |made, layout, tokens, parameters, initial| {
                 batch::evaluate(&*made.mechanism, form, layout, tokens, parameters, initial)
             })?
         });
@@ -87,9 +118,8 @@ impl PyMechanism {
 
     /// The chunked form with what its backward pass needs: outputs, final states, and the pass.
     fn forward<'py>(&self, py: Python<'py>, call: Call<'py>) -> PyResult<(Answer<'py>, PyPass)> {
-        let made = &*self.of;
         let mut passed = in_precision!(call.is_single(), T => {
-            call.run::<T, _>(py, made, |layout, tokens, parameters, initial| {
+            call.run::<T, _>(py, &self.of, |made, layout, tokens, parameters, initial| {
                 batch::forward(&*made.mechanism, layout, tokens, parameters, initial)
             })?
         });
@@ -97,6 +127,10 @@ impl PyMechanism {
             let outputs = python_array(py, std::mem::take(&mut passed.outputs))?;
             (outputs, python_states(py, &passed.states, call.heads)?)
         });
+        let passed = match passed {
+            Either::Single(passed) => Either::Single(Arc::new(passed)),
+            Either::Double(passed) => Either::Double(Arc::new(passed)),
+        };
         Ok((answer, PyPass { of: self.of.clone(), passed }))
     }
 }
@@ -105,7 +139,7 @@ impl PyMechanism {
 #[pyclass(name = "ZooPass", module = "esscher._native", frozen)]
 pub(crate) struct PyPass {
     of: Arc<Made>,
-    passed: Either<Passed<f32>, Passed<f64>>,
+    passed: Either<Arc<Passed<f32>>, Arc<Passed<f64>>>,
 }
 
 /// Derivatives in the token ports and in the parameters, one after the other.
@@ -127,8 +161,8 @@ impl PyPass {
 
 fn backward<'py, T: Precise>(
     py: Python<'py>,
-    made: &Made,
-    passed: &Passed<T>,
+    made: &Arc<Made>,
+    passed: &Arc<Passed<T>>,
     call: &Call<'py>,
     output_slopes: &Any<'py>,
     state_slopes: Option<Vec<PyState<'py>>>,
@@ -136,8 +170,7 @@ fn backward<'py, T: Precise>(
 where
     dyn Mechanism: In<T>,
 {
-    let slopes = Numbers::<T>::read("output_slopes", output_slopes)?;
-    let slopes = slopes.entries();
+    let slopes = Numbers::<T>::read("output_slopes", output_slopes)?.entries().to_vec();
     let of_sequence = |((_, numbers), last): (PyState<'py>, &[State<T>])| {
         states_from("state_slopes", call.heads, last[0].numbers.len(), last[0].seen, &numbers)
     };
@@ -145,9 +178,10 @@ where
         given.into_iter().zip(passed.states.chunks(call.heads)).map(of_sequence).collect::<PyResult<Vec<_>>>()
     });
     let state_slopes = state_slopes.transpose()?.map(|states| states.concat());
-    let gradient = call.run::<T, _>(py, made, |layout, tokens, parameters, _| {
+    let passed = passed.clone();
+    let gradient = call.run::<T, _>(py, made, move |made, layout, tokens, parameters, _| {
         let mechanism = &*made.mechanism;
-        batch::backward(mechanism, layout, tokens, parameters, passed, slopes, state_slopes.as_deref())
+        batch::backward(mechanism, layout, tokens, parameters, &passed, &slopes, state_slopes.as_deref())
     })?;
     gradient.tokens.into_iter().chain(gradient.parameters).map(|part| python_array(py, part)).collect()
 }
