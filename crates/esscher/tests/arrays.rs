@@ -209,6 +209,7 @@ fn the_tolerance_of_an_output_knows_what_cancelled() {
         ("far.csv", "0.1,0", "1", 1, 2.066_555_795_755_198),
         ("near.csv", "0.5,-0.3", "1,-1", 0, 0.055_725_543_790_494_6),
         (law, "0.123,0.456", "1,1", 0, 0.378_999_997_019_767_8),
+        ("laplace:1", "1.414213562373", "1", 0, 10_533_143_708_647.26),
     ] {
         let printed = succeed(
             folder,
@@ -221,4 +222,19 @@ fn the_tolerance_of_an_output_knows_what_cancelled() {
         let off = (number("value") - truth).abs();
         assert!(off <= number("error"), "{tokens}: {off:e} is more than {:e}", number("error"));
     }
+}
+
+#[test]
+fn what_follows_a_law_is_no_other_key() {
+    let place = tempfile::tempdir().unwrap();
+    let law = "{family=\"rademacher\",dimension=1}\na={family=\"gaussian\",dimension=1,mean=[100]}";
+    let told = refuse(place.path(), &["attend", "--tokens", law, "--query", "1"], 2);
+    assert!(told.contains("expected one value on one line"), "{told}");
+}
+
+#[test]
+fn a_simulation_that_would_take_a_year_is_refused() {
+    let place = tempfile::tempdir().unwrap();
+    let told = refuse(place.path(), &["attend", "--tokens", "rademacher:1", "--query", "1", "--length", "1e12"], 2);
+    assert!(told.contains("simulated token by token"), "{told}");
 }

@@ -139,8 +139,12 @@ impl Written {
     pub fn from_toml(text: &str) -> Result<Self, String> {
         let text = format!("it = {text}");
         let table = DeTable::parse(&text).map_err(|error| error.message().replace('\n', "; "))?;
-        let entry = entries(table.get_ref()).into_iter().next();
-        Ok(entry.map_or(Written::Table(Vec::new()), |entry| entry.value.value))
+        let mut entries = entries(table.get_ref()).into_iter();
+        match (entries.next(), entries.next()) {
+            (Some(entry), None) => Ok(entry.value.value),
+            // Another line would be another key.
+            _ => Err("expected one value on one line".to_string()),
+        }
     }
 
     /// The value that a text of JSON holds. Reading is strict: a key that stands twice is refused, as in TOML.

@@ -13,6 +13,9 @@ use esscher_core::measure::{Empirical, Measure};
 use esscher_core::prompt::{PromptLength, QueryAverage, SampleOptions};
 use std::sync::Arc;
 
+/// Longer simulated prompts would take more than minutes.
+const LONGEST_SIMULATED: u64 = 10_000_000;
+
 pub(super) struct Outputs {
     ask: Ask,
     lengths: Vec<PromptLength>,
@@ -26,6 +29,13 @@ pub(super) fn plan(ask: Ask, section: &mut Section, given: Given) -> Result<Outp
             "a length is for a law of tokens; these tokens are a prompt of their own length",
         );
         return Err(mistake.hinted("leave it out, or give a law of tokens such as gaussian:4"));
+    }
+    let is_simulated = ask.tokens.law().as_gaussian_mixture().is_none();
+    if let Some(length) = ask.length.iter().find(|length| is_simulated && **length > LONGEST_SIMULATED) {
+        let message = format!(
+            "prompts of this law are simulated token by token: expected lengths up to {LONGEST_SIMULATED}, found {length}"
+        );
+        return Err(section.mistake("length", message));
     }
     let lengths = ask.length.iter().map(|length| PromptLength::new(*length)).collect::<Result<_, _>>();
     let lengths = section.accept("length", lengths)?;
