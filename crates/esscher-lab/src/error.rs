@@ -99,6 +99,8 @@ pub enum Error {
         path: PathBuf,
         /// What is there.
         reason: String,
+        /// Whether it is a file of somebody else, which may be replaced if the user says so.
+        is_foreign: bool,
     },
 
     /// The folder in which a run began is no longer there.
@@ -196,12 +198,14 @@ pub struct SettingNames {
     pub run: &'static str,
     /// What prints a specification to begin with.
     pub example: &'static str,
+    /// What replaces a file of somebody else.
+    pub force: &'static str,
 }
 
 impl Error {
     /// What to try, if something can be, in the words of the door.
     pub fn hint(&self, names: &SettingNames) -> Option<String> {
-        let SettingNames { folder, instruction_set, run, example } = names;
+        let SettingNames { folder, instruction_set, run, example, force } = names;
         match self {
             Error::Mistake(mistake) => mistake.hint.clone(),
             Error::File { action: "read" | "list", source, .. } => match source.kind() {
@@ -254,7 +258,10 @@ impl Error {
             Error::MixedShards { .. } => {
                 Some("merge shards of one specification and one seed only".to_string())
             }
-            Error::NotReplaced { .. } => Some("choose another name, or move what is there away".to_string()),
+            Error::NotReplaced { is_foreign: true, .. } => {
+                Some(format!("choose another name, or replace it with {force}"))
+            }
+            Error::NotReplaced { .. } => Some("choose another name".to_string()),
             Error::Gone { .. } => Some(
                 "finished units are in the folder that was moved, if it still exists: move it back and run the same again"
                     .to_string(),

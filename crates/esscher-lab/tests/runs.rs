@@ -31,7 +31,7 @@ impl Squares {
 const UNITS: usize = 12;
 
 const NAMES: SettingNames =
-    SettingNames { folder: "out", instruction_set: "set", run: "run", example: "example" };
+    SettingNames { folder: "out", instruction_set: "set", run: "run", example: "example", force: "force" };
 
 impl Experiment for Squares {
     fn specification(&self) -> &str {

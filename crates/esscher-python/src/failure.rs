@@ -90,6 +90,7 @@ const NAMES: SettingNames = SettingNames {
     instruction_set: "instruction_set=",
     run: "esscher.run(specification)",
     example: "esscher.example(kind)",
+    force: "force=True",
 };
 
 /// A choice among words: `what` is `found`, expected one of `names`.

@@ -143,4 +143,5 @@ const NAMES: SettingNames = SettingNames {
     instruction_set: "--instruction-set",
     run: "esscher run FILE.toml",
     example: "esscher example QUESTION",
+    force: "--force",
 };

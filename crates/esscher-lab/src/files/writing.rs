@@ -25,18 +25,19 @@ const BEGINNING: u64 = 4096;
 /// # Errors
 /// A target that may not be replaced, what the system refuses. The old file, if any, is then as it was.
 pub fn write_file(path: &Path, bytes: &[u8], replace: Replace) -> Result<()> {
-    let refused = |reason: String| Error::NotReplaced { path: path.to_path_buf(), reason };
+    let refused =
+        |reason: String, is_foreign| Error::NotReplaced { path: path.to_path_buf(), reason, is_foreign };
     match fs::metadata(path) {
-        Ok(found) if found.is_dir() => return Err(refused("it is a folder".to_string())),
+        Ok(found) if found.is_dir() => return Err(refused("it is a folder".to_string(), false)),
         Ok(found) if !found.is_file() => return write_into(path, bytes, &found),
         _ => {}
     }
     let target = followed(path).map_err(|error| Error::file("write", path, error))?;
     if let Some(run) = run_folder_around(&target) {
-        return Err(refused(format!("it would be a file of the run in {}", run.display())));
+        return Err(refused(format!("it would be a file of the run in {}", run.display()), false));
     }
     if replace != Replace::Any && !is_replaceable(&target, replace)? {
-        return Err(refused("there is a file that Esscher did not write".to_string()));
+        return Err(refused("there is a file that Esscher did not write".to_string(), true));
     }
     create_folder(folder_of(&target))?;
     write_whole(&target, bytes).map_err(|error| Error::file("write", path, error))
