@@ -159,7 +159,7 @@ def test_the_state_is_counted_in_tokens():
 @pytest.mark.parametrize(
     ("change", "raised", "message"),
     [
-        ({"candidate": "median"}, ValueError, "`median` is not a replacement of the middle: expected exact, dropped"),
+        ({"candidate": "median"}, ValueError, "`median` is not a candidate: expected dropped"),
         ({"candidate": 3}, TypeError, "candidate: expected a text, found an object of type int"),
         ({"keys": np.ones((5, WIDTH))}, ValueError, r"keys: expected shape \(300, 8\), found shape \(5, 8\)"),
         ({"values": np.ones(5)}, ValueError, r"values: expected shape \(300, 8\), found shape \(5,\)"),
@@ -309,7 +309,7 @@ def test_an_interrupted_audit_goes_on(tmp_path):
     ("change", "raised", "message"),
     [
         ({"model": "absent-model"}, ValueError, "absent-model"),
-        ({"model": 3}, ValueError, "model: expected text in quotes on one line, found 3"),
+        ({"model": 3}, ValueError, "model: expected text in quotes, found 3"),
         ({"model": ""}, ValueError, "model: expected a name or a path, found an empty text"),
         ({"text": "absent.txt"}, ValueError, "cannot read the text absent.txt"),
         ({"lengths": 512}, ValueError, "512 tokens are more than the model's context of 256"),
@@ -320,8 +320,8 @@ def test_an_interrupted_audit_goes_on(tmp_path):
         ({"tolerance": np.nan}, ValueError, "tolerance: expected a number from .* found NaN"),
         ({"tolerance": -1}, ValueError, "tolerance"),
         ({"criterion": "taste"}, ValueError, 'criterion: expected one of "output", "residual", found "taste"'),
-        ({"candidates": ["median"]}, ValueError, "`median` is not a replacement of the middle"),
-        ({"candidates": [3]}, ValueError, "candidates: expected text in quotes on one line, found 3"),
+        ({"candidates": ["median"]}, ValueError, "`median` is not a candidate"),
+        ({"candidates": [3]}, ValueError, "candidates: expected text in quotes, found 3"),
         ({"candidates": []}, ValueError, "candidates: expected a list of 1 to 64 entries, found 0"),
         ({"texts": 1}, ValueError, "texts"),
         ({"heads_only": "yes"}, ValueError, "heads_only: expected true or false"),

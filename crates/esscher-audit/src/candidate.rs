@@ -158,9 +158,16 @@ impl std::str::FromStr for Candidate {
             },
             None => (0, name),
         };
-        match middle.parse::<Middle>()? {
-            Middle::Exact => refused("exact alone, for an exact middle has nothing beside it"),
-            middle => Ok(Candidate::Measure { top, middle }),
+        match middle.parse::<Middle>() {
+            Err(_) => refused(&expected_names()),
+            Ok(Middle::Exact) => refused("exact alone, for an exact middle has nothing beside it"),
+            Ok(middle) => Ok(Candidate::Measure { top, middle }),
         }
     }
+}
+
+/// Every family of candidates but `exact`, which replaces nothing.
+fn expected_names() -> String {
+    let policies = Policy::ALL.map(|policy| format!("{policy}/B")).join(", ");
+    format!("{}; top-N+ before one of these; or one of {policies}; N and B from 1 to 65536", Middle::NAMES)
 }

@@ -7,6 +7,7 @@ use crate::calibration::Calibration;
 use crate::candidate::{Candidate, Frame};
 use crate::checkpoint::Dump;
 use crate::discrepancy::{self, Discrepancy, discrepancy};
+use crate::head::unless_lost;
 use crate::layer::{LayerHeads, columns};
 use crate::model::{ExactAttention, LayerAttention, LayerInput, Model, OutputProjection, Shape};
 use crate::portrait::{Portrait, measured_positions, portrait};
@@ -150,7 +151,7 @@ pub fn examine_layer(
     let norms: Vec<f32> = input
         .residual
         .chunks_exact(shape.width.max(1))
-        .map(|token| token.iter().map(|entry| entry * entry).sum::<f32>().sqrt())
+        .map(|token| unless_lost(token.iter().map(|entry| entry * entry).sum(), token).sqrt() as f32)
         .collect();
     let first = questions.frame.first_replaced();
     let positions = measured_positions(shape.order, input.count, first, discrepancy::QUERIES);

@@ -4,6 +4,7 @@
 //! tilts, so that no formula has a √d.
 
 use crate::names::names;
+use esscher_core::numerics::linalg::dot_in_lanes;
 
 /// Who may attend to whom.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,5 +46,31 @@ impl Head<'_> {
     /// Whether there is no token.
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
+    }
+}
+
+/// |x|² of a row, summed in single precision, and in double where that overflows or loses what is small.
+pub(crate) fn squared_norm(row: &[f32]) -> f64 {
+    unless_lost(dot_in_lanes(row, row), row)
+}
+
+/// x·y, summed in single precision, and in double where that overflows.
+pub(crate) fn inner_product(x: &[f32], y: &[f32]) -> f64 {
+    let single = dot_in_lanes(x, y);
+    if single.is_finite() {
+        return f64::from(single);
+    }
+    x.iter().zip(y).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum()
+}
+
+/// A sum of squares in single precision, or the sum of the row's squares in double precision where the first is not to be trusted.
+///
+/// Ordinary sums keep their bits. The bound is far above the steps of the smallest numbers, so that what single precision lost
+/// below it is less than its own rounding.
+pub(crate) fn unless_lost(single: f32, row: &[f32]) -> f64 {
+    if (1e-30..f32::INFINITY).contains(&single) {
+        f64::from(single)
+    } else {
+        row.iter().map(|entry| f64::from(*entry).powi(2)).sum()
     }
 }

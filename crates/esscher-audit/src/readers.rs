@@ -1,8 +1,7 @@
 //! The readers of a key-value head: what texts tell in advance about the tilts that will ask it.
 
 use crate::Error;
-use crate::head::Head;
-use esscher_core::numerics::linalg::dot_in_lanes;
+use crate::head::{Head, inner_product, squared_norm};
 use faer::linalg::matmul::matmul;
 use faer::{Accum, MatMut, MatRef, Par};
 
@@ -36,9 +35,9 @@ impl Tilts {
             .chunks_exact(d)
             .filter(|_| fits)
             .zip(key)
-            .map(|(row, entry)| f64::from(*entry) * f64::from(dot_in_lanes(row, key)))
+            .map(|(row, entry)| f64::from(*entry) * inner_product(row, key))
             .sum();
-        f64::from(dot_in_lanes(&self.mean, key)) + variance / 2.0
+        inner_product(&self.mean, key) + variance / 2.0
     }
 }
 
@@ -104,7 +103,7 @@ impl ReaderSums {
         let d = self.dimension.max(1);
         self.heads.iter_mut().zip(heads).for_each(|(sums, head)| sums.add(head.tilts, d));
         if let Some(head) = heads.first() {
-            let norms = head.values.chunks_exact(d).map(|value| dot_in_lanes(value, value).sqrt());
+            let norms = head.values.chunks_exact(d).map(|value| squared_norm(value).sqrt() as f32);
             self.value_norms.extend(norms);
         }
     }

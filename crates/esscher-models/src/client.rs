@@ -4,9 +4,10 @@ use super::catalogue::{NamedModel, Package, Registry};
 use super::error::ModelError;
 use std::ffi::OsStr;
 use std::fmt;
-use std::io::ErrorKind;
+use std::fs::OpenOptions;
+use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 
 impl fmt::Display for Package {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -82,17 +83,16 @@ pub(super) fn fetch(
         if let Some(path) = search_path {
             command.env("PATH", path);
         }
-        let output = match command.output() {
-            Ok(output) => output,
+        let (status, said) = match run(&mut command, &folder.join(SAID)) {
+            Ok(ended) => ended,
             Err(error) if error.kind() == ErrorKind::NotFound => continue,
             Err(error) => return Err(ModelError::ClientFailed { command: typed, said: error.to_string() }),
         };
-        if output.status.success() {
+        if status.success() {
             return Ok(typed);
         }
-        let said = all(&output);
         // A Python without pip, or a shim for a Python that is not there: the next way may work.
-        if program.len() > 1 && said.contains("No module named pip") || output.status.code() == Some(127) {
+        if program.len() > 1 && said.contains("No module named pip") || status.code() == Some(127) {
             continue;
         }
         return Err(failure(model, typed, &said));
@@ -100,9 +100,23 @@ pub(super) fn fetch(
     Err(ModelError::no_client(model))
 }
 
-fn all(output: &Output) -> String {
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    format!("{}\n{}", text(&output.stdout), text(&output.stderr))
+/// Where a client's words go: a file of this name is taken for no archive.
+const SAID: &str = "said.txt";
+
+/// What a client says last tells why it failed; more is not kept in memory.
+const LAST_SAID: u64 = 64 << 10;
+
+/// Runs a client, whose words go to a file: how it ended, and the last of what it said.
+fn run(command: &mut Command, words: &Path) -> io::Result<(ExitStatus, String)> {
+    let mut said = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(words)?;
+    // Copies of a handle share their place in the file, so that neither writes over the other.
+    command.stdout(Stdio::from(said.try_clone()?)).stderr(Stdio::from(said.try_clone()?));
+    let status = command.status()?;
+    let length = said.metadata()?.len();
+    said.seek(SeekFrom::Start(length.saturating_sub(LAST_SAID)))?;
+    let mut last = Vec::new();
+    said.take(LAST_SAID).read_to_end(&mut last)?;
+    Ok((status, String::from_utf8_lossy(&last).into_owned()))
 }
 
 /// What npm and pip print when they reach nobody; pip then goes on to say that there is no such package.

@@ -86,6 +86,10 @@ pub enum ModelError {
     /// Nothing to read.
     #[error("the text {} is empty", path.display())]
     EmptyText { path: PathBuf },
+
+    /// No audit gets through it.
+    #[error("the text {} is too large: expected at most {most} bytes", path.display())]
+    LargeText { path: PathBuf, most: u64 },
 }
 
 impl ModelError {
@@ -131,6 +135,7 @@ impl ModelError {
             }
             ModelError::NotUtf8 { .. } => "convert it, for example with `iconv -f latin1 -t utf8`",
             ModelError::EmptyText { .. } => "give some pages of prose",
+            ModelError::LargeText { .. } => "give a part of it: an audit reads some pages",
         };
         Some(hint.to_string())
     }
@@ -154,13 +159,16 @@ impl ModelError {
             | ModelError::NotInFolder { .. }
             | ModelError::NoText { .. }
             | ModelError::NotUtf8 { .. }
-            | ModelError::EmptyText { .. } => ErrorKind::Model,
+            | ModelError::EmptyText { .. }
+            | ModelError::LargeText { .. } => ErrorKind::Model,
         }
     }
 
     /// Whether the request made no sense, as opposed to work that could not be done.
     pub fn is_request(&self) -> bool {
-        use ModelError::{EmptyText, NoCheckpoint, NoText, NotInFolder, NotUtf8, Refused, Unknown};
+        use ModelError::{
+            EmptyText, LargeText, NoCheckpoint, NoText, NotInFolder, NotUtf8, Refused, Unknown,
+        };
         matches!(
             self,
             Unknown { .. }
@@ -170,6 +178,7 @@ impl ModelError {
                 | NoText { .. }
                 | NotUtf8 { .. }
                 | EmptyText { .. }
+                | LargeText { .. }
         )
     }
 
@@ -189,6 +198,15 @@ impl ModelError {
             Some(near) => format!("did you mean `{near}`?"),
             None => format!("the {what}s are {}{more}", names.join(", ")),
         };
-        ModelError::Unknown { what, name: name.to_string(), hint }
+        ModelError::Unknown { what, name: shortened(name), hint }
+    }
+}
+
+/// A name as a part of a sentence.
+fn shortened(name: &str) -> String {
+    const MOST: usize = 200;
+    match name.char_indices().nth(MOST) {
+        Some((end, _)) => format!("{}…", &name[..end]),
+        None => name.to_string(),
     }
 }

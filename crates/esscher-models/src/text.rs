@@ -49,6 +49,7 @@ pub fn find_text(name_or_path: &str) -> Result<Arc<str>, ModelError> {
         esscher_lab::Error::File { .. } => {
             ModelError::NoText { reason: reason_of(&error), path: path.clone() }
         }
+        esscher_lab::Error::TooLarge { most, .. } => ModelError::LargeText { path: path.clone(), most },
         other => ModelError::from(other),
     })?;
     match String::from_utf8(bytes) {

@@ -176,6 +176,20 @@ fn a_wheel_is_fetched_with_whichever_pip_there_is() {
     assert_eq!(world.calls(), [request]);
 }
 
+/// Of a client that says very much, the end counts.
+#[test]
+fn the_last_words_of_a_client_tell_why_it_failed() {
+    let world = World::new();
+    let words = "i=0\nwhile [ $i -lt 4000 ]; do echo 'npm ERR! much ado about nothing' >&2; i=$((i+1)); done";
+    world.client("npm", &format!("{words}\necho 'npm ERR! 404 gone' >&2\nexit 1"));
+    let error = world.refusal("tiny");
+    assert!(
+        matches!(&error, ModelError::ClientFailed { said, .. } if said == "npm ERR! 404 gone"),
+        "{error}"
+    );
+    assert_eq!(files_below(&world.cache()), [""; 0], "nothing stays");
+}
+
 #[test]
 fn many_at_once_fetch_once_and_all_are_served() {
     let world = World::new();
@@ -410,6 +424,8 @@ fn a_path_or_name_that_leads_nowhere_says_what_was_meant() {
     assert_eq!((sentence.as_str(), hint.as_str()), ("there is no model `tinny`", "did you mean `tiny`?"));
     let (_, hint) = told("gpt");
     assert_eq!(hint, "the models are tiny, wheel, tiny-random");
+    let (sentence, _) = told(&"é".repeat(5000));
+    assert_eq!(sentence, format!("there is no model `{}…`", "é".repeat(200)));
     let (sentence, _) = told("no/such.gguf");
     assert_eq!(sentence, "cannot read the checkpoint no/such.gguf: no such file or directory");
     fs::create_dir(world.path("mymodel")).unwrap();
@@ -556,8 +572,13 @@ fn a_text_that_is_none_is_refused_with_its_reason() {
     large.set_len(esscher_models::LARGEST_TEXT + 1).unwrap();
     assert_eq!(
         told(&asked).0,
-        format!("key `text`: FILE is too large: expected at most {} bytes", esscher_models::LARGEST_TEXT)
+        format!(
+            "key `text`: the text FILE is too large: expected at most {} bytes",
+            esscher_models::LARGEST_TEXT
+        )
     );
+    let refused = TextChoice::find(path.to_str().unwrap()).unwrap_err();
+    assert!(refused.is_request() && refused.kind() == esscher_lab::ErrorKind::Model, "{refused:?}");
     let (sentence, hint) = told("text = \"bibel\"");
     assert_eq!(
         (sentence.as_str(), hint.as_deref()),

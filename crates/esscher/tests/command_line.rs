@@ -357,6 +357,19 @@ fn an_audit_says_on_one_screen_what_was_found_and_where() {
     assert!(told.contains("--tolerance: expected a number from 0.000001 to 10"), "{told}");
     let told = refuse(folder.path(), &["audit", "tiny-random", "--length", "96", "--quiet"], 2);
     assert!(told.contains("at least 128") && !told.contains("window"), "{told}");
+    for (options, said) in [
+        (["--length", "1"], "from 64 to 1048576"),
+        (
+            ["--instruction-set", "portable"],
+            "error: an audit always uses the best instruction set of the machine",
+        ),
+        (["--candidates", "x"], "error: --candidates: `x` is not a candidate: expected dropped, "),
+    ] {
+        let told = refuse(folder.path(), &["audit", "tiny-random", options[0], options[1], "--quiet"], 2);
+        assert!(told.contains(said), "{told}");
+    }
+    let told = refuse(folder.path(), &["audit", "a\nb", "--quiet"], 2);
+    assert!(told.contains("expected text on one line") && !told.contains("quotes"), "{told}");
     let help = succeed(folder.path(), &["audit", "--help"]);
     for said in [
         "at least 128",

@@ -1,9 +1,9 @@
 //! A cache that forgets the tokens that matter least.
 
 use super::{Eviction, Policy};
+use crate::head::squared_norm;
 use crate::readers::Readers;
 use crate::replacement::{Tokens, add_rows_times, rows_times_rows};
-use esscher_core::numerics::linalg::dot_in_lanes;
 use esscher_core::numerics::{exponentials_f32, log_sum_exp};
 
 /// Tokens that are still there, each with its worth.
@@ -62,7 +62,7 @@ impl<'a> EvictingCache<'a> {
             self.worth.iter_mut().zip(&self.expected).zip(self.tokens.values.chunks_exact(d))
         {
             let shares: Vec<f64> = scores.iter().zip(&totals).map(|(score, total)| score - total).collect();
-            *worth = log_sum_exp(&shares) + f64::from(dot_in_lanes(value, value)).sqrt().ln();
+            *worth = log_sum_exp(&shares) + squared_norm(value).sqrt().ln();
         }
     }
 

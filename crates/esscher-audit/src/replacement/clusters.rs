@@ -52,8 +52,8 @@ pub(crate) fn cluster(tokens: &Tokens, places: &[f32], count: usize, geometry: &
 }
 
 /// The centre that is nearest to a place (the first of equals), and its squared distance, ∞ if there is none.
-pub(crate) fn nearest(centres: &[f32], place: &[f32]) -> (usize, f32) {
-    let mut best = (0, f32::INFINITY);
+pub(crate) fn nearest(centres: &[f32], place: &[f32]) -> (usize, f64) {
+    let mut best = (0, f64::INFINITY);
     for (index, centre) in centres.chunks_exact(place.len()).enumerate() {
         let distance = squared_distance(centre, place);
         if distance < best.1 {
@@ -63,28 +63,34 @@ pub(crate) fn nearest(centres: &[f32], place: &[f32]) -> (usize, f32) {
     best
 }
 
-/// The nearest centre of every place, by |c|²/2 − c·x.
+/// The nearest centre of every place, by |c|²/2 − c·x; one by one where that overflows.
 fn all_nearest(centres: &[f32], places: &[f32], dimension: usize) -> Vec<usize> {
     let count = centres.len() / dimension;
     let halves: Vec<f32> =
         centres.chunks_exact(dimension).map(|centre| dot_in_lanes(centre, centre) / 2.0).collect();
+    let one_by_one = |place: &[f32]| nearest(centres, place).0;
+    if halves.iter().any(|half| !half.is_finite()) {
+        return places.chunks_exact(dimension).map(one_by_one).collect();
+    }
     let mut products = vec![0.0; places.len() / dimension * count];
     rows_times_rows(&mut products, places, centres, dimension);
     products
         .chunks_exact(count)
-        .map(|row| {
+        .zip(places.chunks_exact(dimension))
+        .map(|(row, place)| {
             let mut best = (0, f32::INFINITY);
             for (index, (product, half)) in row.iter().zip(&halves).enumerate() {
                 if half - product < best.1 {
                     best = (index, half - product);
                 }
             }
-            best.0
+            if best.1.is_finite() { best.0 } else { one_by_one(place) }
         })
         .collect()
 }
 
-fn squared_distance(x: &[f32], y: &[f32]) -> f32 {
+/// |x − y|², in double precision where single precision overflows.
+fn squared_distance(x: &[f32], y: &[f32]) -> f64 {
     let (left, left_rest) = x.as_chunks::<8>();
     let (right, right_rest) = y.as_chunks::<8>();
     let mut sums = [0f32; 8];
@@ -93,7 +99,12 @@ fn squared_distance(x: &[f32], y: &[f32]) -> f32 {
             sums[lane] += (a[lane] - b[lane]) * (a[lane] - b[lane]);
         }
     }
-    sums.iter().sum::<f32>() + left_rest.iter().zip(right_rest).map(|(a, b)| (a - b) * (a - b)).sum::<f32>()
+    let rest: f32 = left_rest.iter().zip(right_rest).map(|(a, b)| (a - b) * (a - b)).sum();
+    let single = sums.iter().sum::<f32>() + rest;
+    if single.is_finite() {
+        return f64::from(single);
+    }
+    x.iter().zip(y).map(|(a, b)| (f64::from(*a) - f64::from(*b)).powi(2)).sum()
 }
 
 /// k-means++ (key `arthur2007`): the heaviest token, then tokens drawn with probability ∝ weight × squared distance to the centres so far.
@@ -114,7 +125,7 @@ fn start(places: &[f32], weights: &[f64], count: usize, dimension: usize) -> Vec
             break;
         }
         for (distance, place) in distances.iter_mut().zip(places.chunks_exact(dimension)) {
-            *distance = distance.min(f64::from(squared_distance(centre, place)));
+            *distance = distance.min(squared_distance(centre, place));
         }
         let mut probabilities: Vec<f64> =
             distances.iter().zip(weights).map(|(far, weight)| far * weight).collect();

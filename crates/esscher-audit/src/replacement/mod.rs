@@ -74,6 +74,12 @@ pub enum Middle {
     },
 }
 
+impl Middle {
+    /// The names of all but exact ones, as refusals tell them.
+    pub(crate) const NAMES: &'static str = "dropped, mean, gaussian, tilted-gaussian, reduced-gaussian/RANK, tilted-means/COUNT or \
+         tilted-gaussians/COUNT, with numbers from 1 to 1024";
+}
+
 impl fmt::Display for Middle {
     /// The name in specifications and tables: `tilted-gaussian`, `reduced-gaussian/16`, `tilted-means/32`.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -94,14 +100,10 @@ impl std::str::FromStr for Middle {
     type Err = Error;
 
     fn from_str(name: &str) -> Result<Self, Error> {
-        let refused = || {
-            Error::UnknownName {
+        let refused = || Error::UnknownName {
             kind: "a replacement of the middle",
             name: name.to_string(),
-            expected: "exact, dropped, mean, gaussian, tilted-gaussian, reduced-gaussian/RANK, tilted-means/COUNT or \
-                       tilted-gaussians/COUNT, with numbers from 1 to 1024"
-                .to_string(),
-        }
+            expected: format!("exact, {}", Middle::NAMES),
         };
         let (word, number) = match name.split_once('/') {
             Some((word, number)) => {

@@ -11,6 +11,7 @@
 //! brings neither farther from the truth (with fewer directions: the log-mass at the tilt as seen in them).
 
 use super::tokens::{Tokens, add_rows_times, add_transposed_times};
+use crate::head::inner_product;
 use esscher_core::numerics::linalg::dot_in_lanes;
 
 /// Tilted moments; without directions only the means are kept.
@@ -191,20 +192,26 @@ impl Moments {
         let below: Vec<f32> = self.lowest_key.iter().zip(&mean).map(|(low, mean)| low - mean).collect();
         let above: Vec<f32> = self.highest_key.iter().zip(&mean).map(|(high, mean)| high - mean).collect();
         for (row, e) in offsets.chunks_exact(d).enumerate() {
-            let mut z = z0 + f64::from(dot_in_lanes(e, &self.mean_key));
+            let mut z = z0 + inner_product(e, &self.mean_key);
             if rank > 0 {
                 let own = &coordinates[row * rank..(row + 1) * rank];
-                let variance =
-                    f64::from(dot_in_lanes(own, &transformed[row * rank..(row + 1) * rank])).max(0.0);
+                let variance = inner_product(own, &transformed[row * rank..(row + 1) * rank]);
+                // Covariances that overflow tell no mass: `max` and `min` would make some number of them.
+                let variance = if variance.is_finite() { variance.max(0.0) } else { f64::NAN };
                 let box_sides = below.iter().zip(&above);
                 let bound: f64 =
                     own.iter().zip(box_sides).map(|(e, (l, h))| f64::from((e * l).max(e * h))).sum();
-                z += (variance / 2.0).min(two_point_log_mean(variance, bound));
+                z += match variance.is_nan() {
+                    true => f64::NAN,
+                    false => (variance / 2.0).min(two_point_log_mean(variance, bound)),
+                };
                 for (entry, (l, h)) in outputs[row * d..(row + 1) * d]
                     .iter_mut()
                     .zip(self.lowest_value.iter().zip(&self.highest_value))
                 {
-                    *entry = entry.max(*l).min(*h);
+                    if !entry.is_nan() {
+                        *entry = entry.max(*l).min(*h);
+                    }
                 }
             }
             masses.push(z);

@@ -10,10 +10,9 @@ use super::moments::Moments;
 use super::tokens::{add_rows_times, rows_times_rows};
 use super::{BLOCK, Middle, Replacement, Tokens};
 use crate::Error;
-use crate::head::{Head, Order};
+use crate::head::{Head, Order, squared_norm};
 use crate::readers::Readers;
 use esscher_core::numerics::exponentials_f32;
-use esscher_core::numerics::linalg::dot_in_lanes;
 
 /// The context of one key-value head, shared by the query heads that read it.
 ///
@@ -218,7 +217,7 @@ impl StreamingCache {
         let mut fallen = Tokens::default();
         for (position, key, value) in leaving.iter(d) {
             let light = self.light_kept < self.replacement.atoms.most_light
-                && dot_in_lanes(value, value).sqrt() < self.geometry.light;
+                && (squared_norm(value).sqrt() as f32) < self.geometry.light;
             if position < self.replacement.atoms.first {
                 self.atoms.push(position, key, value);
             } else if light {
@@ -296,7 +295,8 @@ impl StreamingCache {
         for ((position, key, value), place) in tokens.iter(d).zip(places.chunks_exact(d)) {
             let (mut owner, distance) = nearest(&self.centres, place);
             // Equal keys differ by rounding, once one of them has become the mean of a cluster.
-            let known = distance <= 1e-10 * dot_in_lanes(place, place);
+            // Without any cluster the distance is infinite, and so is the size of a place that overflows.
+            let known = distance.is_finite() && distance <= 1e-10 * squared_norm(place);
             if self.middle.len() < count && !known {
                 owner = self.middle.len();
                 self.centres.extend_from_slice(place);
@@ -400,6 +400,9 @@ impl StreamingCache {
         for (row, total) in output.chunks_exact_mut(d).zip(&total) {
             if *total > 0.0 {
                 row.iter_mut().for_each(|entry| *entry /= total);
+            } else if !gaussians.is_empty() {
+                // Scores so large that one rounding of them takes all weight away: no answer is better than zeros.
+                row.fill(f32::NAN);
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Vocabularies: text -> tokens, as each checkpoint was trained.
 
-use tokenizers::{Encoding, Token, Tokenizer};
+use tokenizers::{Encoding, ModelWrapper, Token, Tokenizer};
 
 use crate::Error;
 
@@ -39,7 +39,7 @@ enum Kind {
 impl Vocabulary {
     /// The vocabulary of a `tokenizer.json`; `rows` is the number of rows of the embedding that it must fit.
     ///
-    /// Truncation and padding are turned off; the file's own template puts special tokens around a text, such as \[CLS\] and
+    /// Truncation, padding and what training leaves to chance are turned off; the file's own template puts special tokens around a text, such as \[CLS\] and
     /// \[SEP\].
     ///
     /// # Errors
@@ -49,6 +49,7 @@ impl Vocabulary {
         soundness::check(file, bytes)?;
         let mut tokenizer = Tokenizer::from_bytes(bytes)
             .map_err(|error| damaged(format!("not a tokenizer.json of the `tokenizers` library: {error}")))?;
+        cut_surely(&mut tokenizer);
         tokenizer.with_padding(None);
         tokenizer.with_truncation(None).map_err(|error| damaged(error.to_string()))?;
         let length = tokenizer.get_vocab_size(true);
@@ -180,6 +181,24 @@ impl Vocabulary {
     pub fn template(&self) -> &Template {
         &self.template
     }
+}
+
+/// Merges that are left out at random and pieces that are drawn are for training: a model that reads cuts a text in one way.
+fn cut_surely(tokenizer: &mut Tokenizer) {
+    let sure: ModelWrapper = match tokenizer.get_model() {
+        ModelWrapper::BPE(model) if model.dropout.is_some() => {
+            let mut model = model.clone();
+            model.dropout = None;
+            model.into()
+        }
+        ModelWrapper::Unigram(model) if model.alpha.is_some() || model.nbest_size.is_some() => {
+            let mut model = model.clone();
+            (model.alpha, model.nbest_size) = (None, None);
+            model.into()
+        }
+        _ => return,
+    };
+    tokenizer.with_model(sure);
 }
 
 /// Embeddings are often padded to a round number of rows, so that only too many tokens are wrong.
@@ -319,6 +338,22 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_dropout_of_training_leaves_nothing_to_chance() {
+        let read = |dropout: serde_json::Value| {
+            let file = json!({
+                "version": "1.0", "truncation": null, "padding": null, "added_tokens": [], "normalizer": null,
+                "pre_tokenizer": null, "post_processor": null, "decoder": null,
+                "model": { "type": "BPE", "dropout": dropout, "vocab": { "a": 0, "b": 1, "ab": 2 },
+                    "merges": [["a", "b"]] },
+            });
+            let vocabulary = Vocabulary::from_json("tokenizer.json", file.to_string().as_bytes(), 3).unwrap();
+            vocabulary.encode_bare(&"ab".repeat(200)).unwrap()
+        };
+        assert_eq!(read(json!(0.5)), [2; 200]);
+        assert_eq!(read(json!(0.5)), read(json!(null)));
     }
 
     #[test]

@@ -101,6 +101,11 @@ fn names_of_candidates_are_read_as_they_are_written() {
     ] {
         assert!(wrong.parse::<Candidate>().is_err(), "{wrong}");
     }
+    let told = "x".parse::<Candidate>().unwrap_err().to_string();
+    for family in ["dropped", "tilted-gaussians/COUNT", "top-N+", "sink-window/B", "cluster-means/B"] {
+        assert!(told.contains(family), "{family}: {told}");
+    }
+    assert!(!told.contains("exact"), "it is refused in audits: {told}");
 }
 
 /// Findings whose error with candidate c on text t of head (l, h) is `error(l, h, c, t)`.

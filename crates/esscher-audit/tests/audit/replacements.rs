@@ -388,6 +388,45 @@ fn huge_scores_stay_finite() {
     }
 }
 
+/// Squares of these keys and tilts overflow in single precision; their scores do not.
+#[test]
+fn keys_and_tilts_whose_squares_overflow_end_without_a_panic() {
+    let plain = Text::random(9, 160);
+    let [mut keys, mut tilts] = [plain.clone(), plain];
+    keys.keys.iter_mut().for_each(|entry| *entry *= 1e20);
+    tilts.tilts.iter_mut().for_each(|entry| *entry *= 1e20);
+    for text in [&keys, &tilts] {
+        let largest = text.values.iter().fold(0f32, |most, value| most.max(value.abs()));
+        for order in [Order::Causal, Order::Whole] {
+            for middle in middles() {
+                let (head, replacement) = (text.head(order), Replacement { top: 3, ..replacement(middle) });
+                let readers = Readers::of_head(&head);
+                let streamed = streaming::outputs(&replacement, &[head], &readers).concat();
+                let found = [offline::outputs(&replacement, &head), streamed].concat();
+                // Covariances of such keys overflow, and what they would answer is not finite.
+                let means = matches!(middle, Middle::Mean | Middle::TiltedMeans { .. });
+                let fits = |entry: &f32| entry.abs() <= largest * 1.001 || !means && !entry.is_finite();
+                assert!(found.iter().all(fits), "{middle} {order}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_scale_of_the_values_does_not_choose_which_are_light() {
+    let text = Text::random(10, 200);
+    let replacement = replacement(Middle::Dropped);
+    let expected = offline::outputs(&replacement, &text.head(Order::Causal));
+    let largest = expected.iter().fold(0f32, |most, entry| most.max(entry.abs()));
+    for scale in [1e15, 1e19, 1e20, 1e-22] {
+        let mut scaled = text.clone();
+        scaled.values.iter_mut().for_each(|entry| *entry *= scale);
+        let found = offline::outputs(&replacement, &scaled.head(Order::Causal));
+        let near = |(found, expected): (&f32, &f32)| (found / scale - expected).abs() < 1e-5 * largest;
+        assert!(found.iter().zip(&expected).all(near), "{scale}");
+    }
+}
+
 #[test]
 fn streaming_equals_offline_when_their_readers_do() {
     let text = Text::random(10, 300);

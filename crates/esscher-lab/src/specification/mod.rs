@@ -314,7 +314,8 @@ impl Section {
                 .iter()
                 .map(|item| match &item.value {
                     Written::Text(text) if !text.chars().any(char::is_control) => Ok(text.clone()),
-                    _ => Err(self.expected(key, item, "text in quotes on one line")),
+                    Written::Text(_) => Err(self.at(&item.place, key, "expected text on one line", None)),
+                    _ => Err(self.expected(key, item, "text in quotes")),
                 })
                 .collect::<Result<Vec<String>>>()?,
             None => default.unwrap_or_default().iter().map(|text| (*text).to_string()).collect(),

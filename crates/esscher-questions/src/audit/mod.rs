@@ -90,7 +90,9 @@ pub(crate) fn check_instruction_set(section: &mut Section, asked: InstructionSet
     }
     Err(section.mistake(
         "kind",
-        format!("an audit always uses the instruction set {best}, found {asked}: remove that setting"),
+        format!(
+            "an audit always uses the best instruction set of the machine, {best}, found {asked}: leave the instruction set out"
+        ),
     ))
 }
 
@@ -99,6 +101,9 @@ pub(crate) const SHORTEST: u64 = 2;
 
 /// Tokens of a text.
 pub(crate) const LENGTHS: RangeInclusive<u64> = SHORTEST..=1 << 20;
+
+/// Tokens of a text with the usual window: with fewer, an encoder keeps almost all exactly. Language models need 128.
+pub(crate) const LENGTHS_OF_AUDITS: RangeInclusive<u64> = 64..=1 << 20;
 
 /// Last tokens that are kept exactly.
 pub(crate) const WINDOWS: RangeInclusive<u64> = 0..=65_536;

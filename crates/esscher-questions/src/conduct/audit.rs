@@ -2,7 +2,7 @@
 //! dumps hold.
 
 use super::{Error, publish};
-use crate::audit::{LENGTHS, MOST_DUMPS};
+use crate::audit::{LENGTHS_OF_AUDITS, MOST_DUMPS};
 use crate::audit_heads::TOLERANCES;
 use crate::audit_heads::compute::HeadsPlan;
 use crate::audit_model::compute::ModelPlan;
@@ -40,7 +40,7 @@ keys! {
         /// Another text to test the model on; without it the last third of the first if that is given, which then keeps two thirds
         test: Option<String> = specification::text().optional(),
         /// Tokens of a segment, at least 128 (encoders: 64); several show how verdicts change, the longest decides; without it 256
-        lengths: Vec<u64> = integers(LENGTHS, 1..=16).or([]),
+        lengths: Vec<u64> = integers(LENGTHS_OF_AUDITS, 1..=16).or([]),
         /// The relative error of a head that is accepted
         tolerance: f64 = real(Bounds::Between(TOLERANCES.0, TOLERANCES.1)).or(0.05),
         /// Which error: of the head's output, or of what it adds to the residual stream

@@ -95,8 +95,8 @@ pub(super) fn schema(common: &Common, name: Option<&str>) -> Result<Ending, Trou
 /// A mistake in the words of the command line: keys are options here.
 pub(super) fn in_options(mistake: Mistake) -> Trouble {
     let key = mistake.key.strip_prefix("head.").unwrap_or(&mistake.key);
-    // What is audited stands without a name.
-    let key = if ["models", "model", "dumps"].contains(&key) { "" } else { key };
+    // What is audited stands without a name, and the kind is the command itself.
+    let key = if ["models", "model", "dumps", "kind"].contains(&key) { "" } else { key };
     let (option, inside) = key.split_once('.').unwrap_or((key, ""));
     // Inside a law it is a key again.
     let (option, name) = (option.replace('_', "-"), format!("`{inside}`"));

@@ -13,7 +13,7 @@ use esscher_audit::controls::NamedAssignment;
 use esscher_audit::head::Order;
 use esscher_audit::replacement::BLOCK;
 use esscher_audit::role::Role;
-use esscher_lab::specification::Written;
+use esscher_lab::specification::{Mistake, Written};
 use esscher_lab::{Experiment, Named};
 use esscher_models::{TextChoice, is_dump};
 use serde_json::{Value, json};
@@ -42,7 +42,8 @@ impl Prepared {
     pub(super) fn of(request: &AuditRequest, settings: Settings, sources: &Sources) -> Result<Self, Error> {
         // What a run would refuse is told before anything is fetched.
         for name in &request.candidates {
-            name.parse::<Candidate>()?;
+            name.parse::<Candidate>()
+                .map_err(|error| Mistake { key: "candidates".to_string(), ..Mistake::whole(error) })?;
         }
         let store = sources.store()?;
         match request.models.as_slice() {
