@@ -390,7 +390,8 @@ fn a_model_that_is_made_on_the_spot_needs_no_cache_and_others_say_how_to_name_on
     let in_nothing = |arguments: &[&str]| {
         common::esscher(place.path(), arguments).env_clear().env("PATH", "").output().unwrap()
     };
-    let asked = ["audit", "tiny-random", "--length", "128", "--candidates", "mean", "--heads-only", "--quiet"];
+    let asked =
+        ["audit", "tiny-random", "--length", "128", "--candidates", "mean", "--heads-only", "--quiet"];
     let output = in_nothing(&asked);
     assert!(output.status.success(), "{output:?}");
     let (_, told) = texts(&in_nothing(&["audit", "stories15M"]));

@@ -71,7 +71,8 @@ pub fn ends_like_archive(name: &str, last: &[u8]) -> Result<(), Error> {
         true => Ok(()),
         false => Err(Error::Damaged {
             what: name.to_string(),
-            problem: "not a sound .npz archive: its closing record is missing; it may be truncated".to_string(),
+            problem: "not a sound .npz archive: its closing record is missing; it may be truncated"
+                .to_string(),
         }),
     }
 }

@@ -75,7 +75,9 @@ impl<'a> Cursor<'a> {
         }
         let end = usize::try_from(count).ok().and_then(|count| self.position.checked_add(count));
         let Some(end) = end.filter(|end| *end <= LONGEST_HEADER) else {
-            return Err(self.damaged(format!("its header is longer than {LONGEST_HEADER} bytes: it is damaged")));
+            return Err(
+                self.damaged(format!("its header is longer than {LONGEST_HEADER} bytes: it is damaged"))
+            );
         };
         let taken = self.bytes.get(self.position..end).ok_or_else(|| {
             self.ran_out = true;
@@ -324,8 +326,7 @@ fn header<'a>(cursor: &mut Cursor<'a>) -> Result<Header<'a>, Error> {
         let key = cursor.string("a metadata key")?;
         let kind = cursor.u32("a metadata type")?;
         let named = format!("metadata `{}`", shown(key));
-        let value =
-            if kind == ARRAY { array(cursor, &named)? } else { value(cursor, kind, &named)? };
+        let value = if kind == ARRAY { array(cursor, &named)? } else { value(cursor, kind, &named)? };
         if values.insert(key, value).is_some() {
             return Err(cursor.damaged(format!("{named} occurs twice")));
         }

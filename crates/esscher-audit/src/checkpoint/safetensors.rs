@@ -27,7 +27,8 @@ pub(super) fn announces(file: &str, first: &[u8], length: u64) -> Result<bool, E
     };
     let begin = 8 + size;
     if begin > length {
-        let sentence = format!("not sound safetensors: the header announces {size} bytes, the file has {length}");
+        let sentence =
+            format!("not sound safetensors: the header announces {size} bytes, the file has {length}");
         return Err(damaged(format!("{sentence}; the file may be truncated")));
     }
     let Some(header) = first.get(8..begin as usize) else { return Ok(false) };

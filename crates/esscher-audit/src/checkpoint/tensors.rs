@@ -103,7 +103,8 @@ pub(super) fn positive_single(number: f64) -> Option<f32> {
 }
 
 /// What [`positive_single`] takes.
-pub(super) const POSITIVE_SINGLE: &str = "a number from 1e-45 to 3.4e38, the positive ones of single precision";
+pub(super) const POSITIVE_SINGLE: &str =
+    "a number from 1e-45 to 3.4e38, the positive ones of single precision";
 
 /// Bytes of a tensor -> single precision, all finite. The bytes are a whole number of blocks.
 pub(super) fn vector(name: &str, storage: Storage, bytes: &[u8]) -> Result<Vec<f32>, Error> {

@@ -27,17 +27,17 @@ pub(super) const USUAL: Cutting = Cutting { piece: 256 << 10, shared: 16 << 10 }
 /// So many tokens on either side of a place must be the same in both pieces.
 const AGREEING: usize = 16;
 
-/// The first `most` tokens of a text, or all if there are fewer; `cut` gives the tokens of a piece.
+/// The first `most` tokens of a text, or all if there are fewer; `cut` gives the tokens of a piece, and hears whether it is the first.
 ///
 /// Where two pieces agree nowhere in what they share, as in thousands of equal letters without a blank, the text is cut between them.
 pub(super) fn first_tokens(
     text: &str,
     most: usize,
     cutting: Cutting,
-    cut: impl Fn(&str) -> Result<Vec<Placed>, Error>,
+    cut: impl Fn(&str, bool) -> Result<Vec<Placed>, Error>,
 ) -> Result<Vec<u32>, Error> {
     let placed = |begin: usize, end: usize| -> Result<Vec<Placed>, Error> {
-        let tokens = cut(text.get(begin..end).unwrap_or_default())?.into_iter();
+        let tokens = cut(text.get(begin..end).unwrap_or_default(), begin == 0)?.into_iter();
         let moved = |one: Placed| Placed { start: one.start + begin, end: one.end + begin, ..one };
         Ok(tokens.map(moved).collect())
     };

@@ -251,6 +251,13 @@ fn what_dumps_cannot_tell_is_refused() {
     let message = refused(&format!("{}criterion = \"residual\"\n", of_dumps(&several)));
     assert!(message.contains("bare.safetensors"), "{message}");
 
+    let many = (1 << 16) + 1;
+    let part = |part: &str| (format!("layer.0.{part}"), vec![2, many, 1], vec![1.0; 2 * many]);
+    let path = folder.path().join("many.safetensors");
+    fs::write(&path, written(&["queries", "keys", "values"].map(part).to_vec(), "causal")).unwrap();
+    let message = refused(&of_dumps(&[path.display().to_string()]));
+    assert!(message.contains("there are 65537 query heads, at most 65536 are audited"), "{message}");
+
     let out = tempfile::tempdir().unwrap();
     let request = AuditRequest { lengths: vec![64], ..audit_of(&paths, out.path()) };
     assert!(audited(&request, 1).unwrap_err().to_string().contains("a length is given beside dumps"));

@@ -15,6 +15,7 @@ use esscher_lab::Failure;
 use esscher_lab::specification::{Mistake, Section, Written};
 use esscher_models::{ModelChoice, ModelFile, ModelStore, is_dump, tiny};
 use std::ops::Range;
+use std::path::Path;
 use std::sync::Arc;
 
 /// Dumps that fit together. Only one at a time is in memory.
@@ -198,8 +199,10 @@ impl Dumps {
 impl DumpFile {
     fn find(paths: &[String], store: &ModelStore) -> Result<Vec<Self>, Error> {
         let found = |path: &String| {
-            // A name that is also a model's is meant as one.
-            if store.named(path).is_none() && path != tiny::NAME {
+            // A name that is also a model's is meant as one; what is there and no dump needs no other reason to be refused.
+            let is_model = store.named(path).is_some() || path == tiny::NAME;
+            let is_other = Path::new(path).is_file() && !is_dump(Path::new(path));
+            if !is_model && !is_other {
                 let file = store.find_path(path)?.checkpoint;
                 if is_dump(&file.path) {
                     return Ok(DumpFile { name: path.clone(), file });

@@ -90,12 +90,15 @@ impl Subject {
 
     /// The first tokens of a text, nothing put around them: so many as are needed, or as segments are spread over if that is more.
     /// The plans of an audit ask for the same texts, which are cut once.
-    pub(crate) fn tokens(&self, text: &ChosenText, needed: usize) -> Result<Arc<[u32]>, esscher_audit::Error> {
+    pub(crate) fn tokens(
+        &self,
+        text: &ChosenText,
+        needed: usize,
+    ) -> Result<Arc<[u32]>, esscher_audit::Error> {
         let mut known = self.cut.lock().unwrap_or_else(PoisonError::into_inner);
         let most = needed.max(SPREAD);
-        let same = |cut: &&CutText| {
-            (&cut.sha256, cut.excerpt, cut.most) == (&text.text.sha256, text.excerpt, most)
-        };
+        let same =
+            |cut: &&CutText| (&cut.sha256, cut.excerpt, cut.most) == (&text.text.sha256, text.excerpt, most);
         if let Some(cut) = known.iter().find(same) {
             return Ok(cut.tokens.clone());
         }

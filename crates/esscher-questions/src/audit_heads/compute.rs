@@ -19,6 +19,9 @@ use esscher_lab::specification::{Mistake, Section};
 use esscher_lab::{Failure, Unit};
 use std::iter::Peekable;
 
+/// No model of the field comes near; a report on more would be of no use to anybody.
+const MOST_HEADS: usize = 1 << 16;
+
 /// An audit of heads, ready to run.
 pub(crate) struct HeadsPlan {
     /// What heads are measured on.
@@ -41,6 +44,12 @@ impl HeadsPlan {
             return Ok(Box::new(Awaiting { model: ask.model }));
         };
         let evidence = Evidence::find(&ask, section, &sources)?;
+        let heads = evidence.shape().layers.saturating_mul(evidence.shape().heads);
+        if heads > MOST_HEADS {
+            let message =
+                format!("there are {heads} query heads, at most {MOST_HEADS} are audited: take fewer layers");
+            return Err(section.mistake(evidence.model_key(), message));
+        }
         let frame = frame(section, ask.window, evidence.shape())?;
         for (length, _) in evidence.lengths() {
             check_replaced(section, evidence.length_key(), length, &frame)?;

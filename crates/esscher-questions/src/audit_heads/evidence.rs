@@ -92,6 +92,14 @@ impl Evidence {
         }
     }
 
+    /// The key that decides the heads.
+    pub(super) fn model_key(&self) -> &'static str {
+        match self {
+            Evidence::Run(_) => "model",
+            Evidence::Dumps(_) => "dumps",
+        }
+    }
+
     /// The key that decides the lengths.
     pub(super) fn length_key(&self) -> &'static str {
         match self {

@@ -101,7 +101,8 @@ impl ModelPlan {
             return Err(section.mistake("needles", message));
         }
         let assignments = assignments(section, Some(&shape))?;
-        let calibrating_tokens = section.accept("text", subject.tokens(&calibrating, needed(ask.segments)))?;
+        let calibrating_tokens =
+            section.accept("text", subject.tokens(&calibrating, needed(ask.segments)))?;
         let cut = segments(&calibrating_tokens, template, length, ask.segments as usize);
         let mut cut = section.accept("text", cut)?;
         let calibration_segments = ask.calibration as usize;

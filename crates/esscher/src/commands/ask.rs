@@ -116,7 +116,9 @@ pub(super) fn in_options(mistake: Mistake) -> Trouble {
 #[cfg(feature = "audit")]
 pub(super) fn of_options(trouble: Trouble) -> Trouble {
     match trouble {
-        Trouble::Run(conduct::Error::Lab(esscher_lab::Error::Mistake(mistake))) if mistake.place.is_none() => {
+        Trouble::Run(conduct::Error::Lab(esscher_lab::Error::Mistake(mistake)))
+            if mistake.place.is_none() =>
+        {
             in_options(mistake)
         }
         other => other,
