@@ -277,8 +277,9 @@ def _asked(asked: dict[str, Any], **more: Any) -> dict[str, Any]:
         raise ValueError(f"name is {name!r}: expected the name of a folder, without / and not beginning with a dot")
     # A text has keys; what has none is the name of a file that is missing.
     is_file = not isinstance(spec, str) or spec.endswith(".toml") or os.path.isfile(spec) or "=" not in spec
-    source = {"file": path("spec", spec)} if is_file else {"text": spec}
-    label = name or (source["file"].stem if is_file else "run")
+    file = path("spec", spec) if is_file else None
+    source = {"text": spec} if file is None else {"file": file}
+    label = name or ("run" if file is None else file.stem)
     return {**asked, **source, "label": label, "out": path("out", asked.get("out", ".")), **more}
 
 

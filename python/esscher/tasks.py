@@ -57,7 +57,8 @@ class Prompt(NamedTuple):
     def __ne__(self, other: object) -> bool:
         return not self == other
 
-    __hash__ = None  # type: ignore[assignment]
+    def __hash__(self) -> int:
+        return hash(self.target)
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,6 +3,7 @@
 use super::context::{Queries, dimension, frame, readers};
 use crate::arrays::Singles;
 use crate::prelude::*;
+use crate::watch::left_behind;
 use esscher_audit::answer::answers;
 use esscher_audit::assignment::Running;
 use esscher_audit::candidate::Candidate;
@@ -31,14 +32,17 @@ fn audit_replace(py: Python<'_>, asked: Asked<'_>) -> PyResult<Array<f32>> {
         tokens.expect_shape(&[queries.tokens, queries.dimension])?;
     }
     let given = asked.given("readers")?.map(|given| readers(&given, queries.dimension)).transpose()?;
-    let heads = queries.heads(order, keys.entries(), values.entries());
-    let outputs = threads::detached(py, || {
+    let shape = queries.shape.clone();
+    // Copies, so that a long text may be left behind on Ctrl-C.
+    let (keys, values) = (keys.entries().to_vec(), values.entries().to_vec());
+    let outputs = left_behind(py, None, move |_| {
+        let heads = queries.heads(order, &keys, &values);
         let readers = match given {
             Some(readers) => readers,
             None => Readers::from_heads(std::slice::from_ref(&heads))?,
         };
         answers(candidate, &frame, running, &heads, &readers)
-    })
+    })?
     .or_raise()?
     .concat();
     if outputs.iter().any(|output| !output.is_finite()) {
@@ -46,7 +50,7 @@ fn audit_replace(py: Python<'_>, asked: Asked<'_>) -> PyResult<Array<f32>> {
             "queries, keys and values: the scores are too large for single precision; check the scale",
         ));
     }
-    Ok(Array::new(outputs, queries.shape))
+    Ok(Array::new(outputs, shape))
 }
 
 /// The readers of one key-value head, from the queries of the heads that share it and its values: mean tilt, covariance
@@ -56,16 +60,19 @@ fn audit_calibrate(py: Python<'_>, asked: Asked<'_>) -> PyResult<(Array<f32>, Ar
     let queries = Queries::read(&asked)?;
     let values = Singles::finite("values", &asked.get("values")?)?;
     values.expect_shape(&[queries.tokens, queries.dimension])?;
-    // Readers do not look at keys: the values stand in for them.
-    let heads = queries.heads(Order::Causal, values.entries(), values.entries());
-    let found = threads::detached(py, || Readers::from_heads(&[heads])).or_raise()?;
+    let (dimension, values) = (queries.dimension, values.entries().to_vec());
+    let found = left_behind(py, None, move |_| {
+        // Readers do not look at keys: the values stand in for them.
+        Readers::from_heads(&[queries.heads(Order::Causal, &values, &values)])
+    })?
+    .or_raise()?;
     let numbers = found.pooled.mean.iter().chain(&found.pooled.covariance).chain([&found.median_value_norm]);
     if numbers.into_iter().any(|number| !number.is_finite()) {
         return Err(PyValueError::new_err(
             "queries and values: their squares are too large for single precision; check the scale",
         ));
     }
-    let covariance = Array::new(found.pooled.covariance, [queries.dimension; 2]);
+    let covariance = Array::new(found.pooled.covariance, [dimension; 2]);
     Ok((found.pooled.mean.into(), covariance, found.median_value_norm))
 }
 

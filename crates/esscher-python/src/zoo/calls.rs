@@ -86,7 +86,7 @@ impl<'py> Call<'py> {
 const LONG_CALL: usize = 1 << 18;
 
 /// The same numbers in memory of their own; nothing if there is no room for them.
-fn copied<T: Precise>(arrays: &[&[T]]) -> Option<Vec<Vec<T>>> {
+pub(super) fn copied<T: Precise>(arrays: &[&[T]]) -> Option<Vec<Vec<T>>> {
     let copy = |array: &&[T]| {
         let mut own = Vec::new();
         own.try_reserve_exact(array.len()).ok()?;

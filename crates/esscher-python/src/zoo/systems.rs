@@ -1,8 +1,9 @@
 //! What one sequence of one head is in double precision: a linear dynamical system, and a matrix of weights.
 
-use super::calls::Call;
+use super::calls::{Call, copied};
 use super::mechanism::{PyMechanism, placed};
 use crate::prelude::*;
+use crate::watch::left_behind;
 use esscher_zoo::diagnostics::attention_matrix;
 use esscher_zoo::dynamical_system::{SystemStep, Transition, diagonal, simulate};
 use esscher_zoo::mechanism::Given;
@@ -77,10 +78,19 @@ impl PyMechanism {
         let length = call.lengths[0];
         // Only whether there is room.
         drop(room_for("the weights", &[length, length])?);
-        self.with_sequence(&call, |given| {
-            let rows = threads::detached(py, || attention_matrix(&*self.of.mechanism, given, channel));
-            Ok(Array::new(rows.or_raise()?.weights, [length, length]))
-        })
+        // Checked where they are, then copied: one evaluation per token takes long, and may be left behind.
+        self.with_sequence(&call, |_| Ok(()))?;
+        let (tokens, parameters) = (self.of.tokens(&call.tokens)?, self.of.parameters(&call.parameters, 1)?);
+        let copies = copied::<f64>(&tokens.slices()).zip(copied(&parameters.slices()));
+        let no_room = || PyMemoryError::new_err("the ports: more numbers than there is memory for a copy of");
+        let ((rows, constants), made) = (copies.ok_or_else(no_room)?, self.of.clone());
+        let found = left_behind(py, None, move |_| {
+            let rows: Vec<&[f64]> = rows.iter().map(Vec::as_slice).collect();
+            let constants: Vec<&[f64]> = constants.iter().map(Vec::as_slice).collect();
+            let given = Given::new(&made.signature, length, &rows, &constants)?;
+            attention_matrix(&*made.mechanism, &given, channel)
+        })?;
+        Ok(Array::new(found.or_raise()?.weights, [length, length]))
     }
 }
 
