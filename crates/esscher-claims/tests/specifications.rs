@@ -523,7 +523,7 @@ fn answers_scale_with_the_tokens_and_do_not_move_with_their_mean() {
         let plain = numbers(0, 0.0).unwrap();
         assert!(plain.iter().all(|(value, _)| *value > 0.0), "{plain:?}");
         for (exponent, mean) in
-            [(0, 1e15), (0, -7.0), (40, 0.0), (-40, 3.0), (110, 0.0), (-110, 0.0), (-200, 0.0)]
+            [(0, 1e12), (0, -7.0), (40, 0.0), (-40, 3.0), (110, 0.0), (-110, 0.0), (-200, 0.0)]
         {
             let found = numbers(exponent, mean);
             assert_eq!(found, Ok(plain.clone()), "{request} 2^{exponent}, mean {mean}");
@@ -586,14 +586,8 @@ fn a_number_beyond_the_doubles_is_refused_by_the_name_of_its_quantity() {
             format!("kind = \"layers\"\ndimension = 2\nstart.mean = [1e308, 1e308]"),
             "overflows double precision",
         ),
-        (
-            format!("{path}{law}"),
-            "over its standard deviation is 1e308: expected at most 4.5e12 to be simulated",
-        ),
-        (
-            format!("{sampled}{law}"),
-            "over its standard deviation is 1e308: expected at most 4.5e12 to be simulated",
-        ),
+        (format!("{path}{law}"), "is 1e308: expected at most 4.5e12 of its standard deviations"),
+        (format!("{sampled}{law}"), "is 1e308: expected at most 4.5e12 of its standard deviations"),
         (format!("{short}scale = 1e-200\n"), underflows),
         (format!("{short}[head]\nvalue = 1e-200\n"), underflows),
         (format!("{short}[head]\nvalue = 1e200\n"), "the mean squared error of the output overflows"),

@@ -428,9 +428,9 @@ pub fn deviations_of_draws(tokens: &dyn Measure) -> Result<Option<Vec<f64>>> {
     for (mean, deviation) in tokens.mean()?.iter().zip(&deviations) {
         if *deviation > 0.0 && mean.abs() * f64::EPSILON > LOST * deviation {
             return Err(Error::OutOfRange {
-                what: "the mean of a token over its standard deviation",
-                value: mean.abs() / deviation,
-                expected: "at most 4.5e12 to be simulated; move the tokens towards the origin",
+                what: "the mean of a simulated token",
+                value: *mean,
+                expected: "at most 4.5e12 of its standard deviations; move the tokens towards the origin",
             });
         }
     }
