@@ -215,7 +215,9 @@ proptest! {
 #[test]
 fn a_key_that_stands_twice_is_refused_in_json_as_in_toml() {
     use esscher_lab::specification::Written;
-    for text in [r#"{"size": 1, "size": 2}"#, r#"{"inner": {"scale": 1, "scale": 1}}"#, r#"[{"a": null, "a": 1}]"#] {
+    for text in
+        [r#"{"size": 1, "size": 2}"#, r#"{"inner": {"scale": 1, "scale": 1}}"#, r#"[{"a": null, "a": 1}]"#]
+    {
         let refused = Written::from_json_text(text).unwrap_err();
         assert!(refused.contains("stands twice"), "{refused}");
     }

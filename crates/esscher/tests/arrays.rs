@@ -201,8 +201,13 @@ fn an_entry_that_was_left_out_is_no_number() {
 fn the_tolerance_of_an_output_knows_what_cancelled() {
     let place = tempfile::tempdir().unwrap();
     let folder = place.path();
-    fs::write(folder.join("far.csv"), "1000000000000000,1\n1000000000000001,2\n1000000000000002,3\n").unwrap();
-    fs::write(folder.join("near.csv"), "100000000.1,100000000.3\n100000000.2,99999999.3\n99999998.9,100000000.9\n").unwrap();
+    fs::write(folder.join("far.csv"), "1000000000000000,1\n1000000000000001,2\n1000000000000002,3\n")
+        .unwrap();
+    fs::write(
+        folder.join("near.csv"),
+        "100000000.1,100000000.3\n100000000.2,99999999.3\n99999998.9,100000000.9\n",
+    )
+    .unwrap();
     let law = r#"{family="gaussian",dimension=2,mean=[123456789.1,-123456789.3]}"#;
     // The truth is that of the doubles that were written, with forty digits.
     for (tokens, query, value, coordinate, truth) in [
@@ -211,13 +216,12 @@ fn the_tolerance_of_an_output_knows_what_cancelled() {
         (law, "0.123,0.456", "1,1", 0, 0.378_999_997_019_767_8),
         ("laplace:1", "1.414213562373", "1", 0, 10_533_143_708_647.26),
     ] {
-        let printed = succeed(
-            folder,
-            &["attend", "--json", "--tokens", tokens, "--query", query, "--value", value],
-        );
+        let printed =
+            succeed(folder, &["attend", "--json", "--tokens", tokens, "--query", query, "--value", value]);
         let answer: serde_json::Value = serde_json::from_str(&printed).unwrap();
         let rows = answer["rows"].as_array().unwrap();
-        let found = rows.iter().find(|row| row["quantity"] == "output" && row["coordinate"] == coordinate).unwrap();
+        let found =
+            rows.iter().find(|row| row["quantity"] == "output" && row["coordinate"] == coordinate).unwrap();
         let number = |key: &str| found[key].as_f64().unwrap();
         let off = (number("value") - truth).abs();
         assert!(off <= number("error"), "{tokens}: {off:e} is more than {:e}", number("error"));
@@ -235,6 +239,7 @@ fn what_follows_a_law_is_no_other_key() {
 #[test]
 fn a_simulation_that_would_take_a_year_is_refused() {
     let place = tempfile::tempdir().unwrap();
-    let told = refuse(place.path(), &["attend", "--tokens", "rademacher:1", "--query", "1", "--length", "1e12"], 2);
+    let told =
+        refuse(place.path(), &["attend", "--tokens", "rademacher:1", "--query", "1", "--length", "1e12"], 2);
     assert!(told.contains("simulated token by token"), "{told}");
 }

@@ -185,10 +185,18 @@ fn llama(file: &str, config: &Configuration, parsed: &SafeTensors<'_>) -> Result
     config.only("hidden_act", &[Value::from("silu")])?;
     // What relatives of this architecture do besides; where it changes nothing, it may be said.
     let one = [Value::from(1), Value::from(1.0)];
-    for key in ["partial_rotary_factor", "logit_scale", "logits_scaling", "embedding_multiplier", "residual_multiplier"] {
+    for key in [
+        "partial_rotary_factor",
+        "logit_scale",
+        "logits_scaling",
+        "embedding_multiplier",
+        "residual_multiplier",
+    ] {
         config.only(key, &one)?;
     }
-    for key in ["attn_logit_softcapping", "final_logit_softcapping", "num_local_experts", "quantization_config"] {
+    for key in
+        ["attn_logit_softcapping", "final_logit_softcapping", "num_local_experts", "quantization_config"]
+    {
         config.only(key, &[])?;
     }
     if config.get("use_sliding_window") != Some(&Value::Bool(false)) {

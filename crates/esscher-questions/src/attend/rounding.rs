@@ -49,11 +49,18 @@ impl Sizes {
 
     /// At a query: scores are sums of products of entries of U, of the query and of tokens, each of which is rounded on its own scale; an
     /// error of the scores moves the output by as much as the tokens lie apart.
-    pub(super) fn rounding(&self, head: &Softmax, law: &dyn Measure, query: &[f64]) -> Result<Rounding, esscher_core::Error> {
+    pub(super) fn rounding(
+        &self,
+        head: &Softmax,
+        law: &dyn Measure,
+        query: &[f64],
+    ) -> Result<Rounding, esscher_core::Error> {
         let (score, value) = (head.score(), head.value());
         let unit = f64::EPSILON * (8 + query.len() + self.largest.len()) as f64;
         let tilts: Vec<f64> = (0..score.nrows())
-            .map(|row| query.iter().enumerate().map(|(column, entry)| (score[(row, column)] * entry).abs()).sum())
+            .map(|row| {
+                query.iter().enumerate().map(|(column, entry)| (score[(row, column)] * entry).abs()).sum()
+            })
             .collect();
         let scores = unit * self.largest.iter().zip(&tilts).map(|(size, tilt)| size * tilt).sum::<f64>();
         // Where the covariance leaves the doubles, so does what rounding does to it.
@@ -63,7 +70,11 @@ impl Sizes {
         };
         let tokens = |index: usize| {
             let moved = covariance.as_ref().map_or(0.0, |covariance| {
-                tilts.iter().enumerate().map(|(other, tilt)| covariance[(index, other)].abs() * tilt).sum::<f64>()
+                tilts
+                    .iter()
+                    .enumerate()
+                    .map(|(other, tilt)| covariance[(index, other)].abs() * tilt)
+                    .sum::<f64>()
             });
             unit * (self.largest[index] + moved) + 2.0 * scores * self.ranges[index]
         };

@@ -40,8 +40,8 @@ impl Compute for LargePrompts {
         let (entry, dimension) = (self.entries[unit], self.setting.tokens.dimension());
         let mechanism = (entry.build)(Sizes::new(dimension, dimension)?);
         let contender = Contender { name: entry.name, mechanism: &*mechanism };
-        let found = compare(&[contender], &self.setting, &self.trials, &Draws::default())?;
-        Ok(Some(found.iter().flat_map(rows).collect()))
+        let found = compare(&[contender], &self.setting, &self.trials, &Draws::default(), monitor)?;
+        Ok(found.map(|found| found.iter().flat_map(rows).collect()))
     }
 
     fn describe(&self, rows: &[Row]) -> Result<Vec<esscher_report::Section>, Failure> {

@@ -2,6 +2,7 @@
 
 use super::{AtLength, Draws, Fate, LargePrompt, Limit, Setting, Trials, finite};
 use crate::error::{Error, Result};
+use esscher_core::Monitor;
 use esscher_core::attention::{Attention, Softmax};
 use esscher_core::concentration::RateFit;
 use faer::Mat;
@@ -50,7 +51,7 @@ pub fn softmax_limit(setting: &Setting) -> Result<Limit> {
     Ok(Limit::closed(Softmax::new(score.as_ref(), value)?.attend(setting.tokens.as_ref(), query)?))
 }
 
-/// A row per mechanism, all in the same setting and on the same prompts.
+/// A row per mechanism, all in the same setting and on the same prompts; nothing if the monitor asked to stop.
 ///
 /// # Errors
 /// The first mechanism that the setting does not fit.
@@ -59,7 +60,8 @@ pub fn compare(
     setting: &Setting,
     trials: &Trials,
     draws: &Draws,
-) -> Result<Vec<Comparison>> {
+    monitor: &dyn Monitor,
+) -> Result<Option<Vec<Comparison>>> {
     // Not every law has softmax's limit (the log-partition may be infinite); the others are compared all the same.
     let softmax = softmax_limit(setting).ok();
     contenders
@@ -67,15 +69,18 @@ pub fn compare(
         .map(|Contender { name, mechanism }| {
             let fate = mechanism.fate();
             let limit = mechanism.limit(setting, draws)?;
-            let found = finite(*mechanism, setting, trials, fate.reading(), Some(&limit.value))?;
-            Ok(Comparison {
+            let (reading, value) = (fate.reading(), Some(limit.value.as_slice()));
+            let Some(found) = finite(*mechanism, setting, trials, reading, value, monitor)? else {
+                return Ok(None);
+            };
+            Ok(Some(Comparison {
                 name: (*name).to_string(),
                 fate,
                 distance_to_softmax: softmax.as_ref().and_then(|softmax| limit.distance(softmax)),
                 rate: found.rate().ok(),
                 lengths: found.lengths,
                 limit,
-            })
+            }))
         })
         .collect()
 }

@@ -6,11 +6,11 @@
 use super::setting::{Feed, Setting};
 use crate::error::{Error, Result};
 use crate::mechanism::{Definition, Given, Mechanism};
-use esscher_core::Estimate;
 use esscher_core::concentration::{Dependence, RateFit, RatePoint, rate_fit};
 use esscher_core::numerics::statistics::Summary;
 use esscher_core::numerics::{JointSummary, Stream, linalg};
 use esscher_core::prompt::{PromptLength, deviations_of_draws};
+use esscher_core::{Estimate, Monitor};
 use faer::Mat;
 use rayon::prelude::*;
 
@@ -123,7 +123,7 @@ pub(super) fn read_prompt(
     Ok(readings)
 }
 
-/// Simulates prompts; `limit` is what readings are compared with, if anything.
+/// Simulates prompts; `limit` is what readings are compared with, if anything. Nothing if the monitor asked to stop.
 ///
 /// # Errors
 /// No or zero lengths, fewer than two trials, a limit of the wrong width, or a setting that does not fit the mechanism.
@@ -133,7 +133,8 @@ pub fn finite(
     trials: &Trials,
     reading: Reading,
     limit: Option<&[f64]>,
-) -> Result<Finite> {
+    monitor: &dyn Monitor,
+) -> Result<Option<Finite>> {
     let signature = mechanism.signature();
     let mut lengths = trials.lengths.clone();
     lengths.sort_unstable();
@@ -155,9 +156,12 @@ pub fn finite(
     }
     let feed = setting.feed(&signature)?;
     deviations_of_draws(setting.tokens.as_ref())?;
-    let readings: Vec<Vec<Vec<f64>>> = (0..trials.trials)
+    let readings: Vec<Option<Vec<Vec<f64>>>> = (0..trials.trials)
         .into_par_iter()
         .map(|trial| {
+            if monitor.should_stop() {
+                return Ok(None);
+            }
             let mut stream = Stream::new(trials.seed, trial, 0);
             let mut readings = read_prompt(mechanism, &feed, &lengths, &mut stream)?;
             if reading == Reading::PerToken {
@@ -165,10 +169,11 @@ pub fn finite(
                     output.iter_mut().for_each(|entry| *entry /= length as f64);
                 }
             }
-            Ok(readings)
+            Ok(Some(readings))
         })
         .collect::<Result<_>>()?;
-    summarise(&lengths, signature.output, &readings, limit)
+    let readings: Option<Vec<Vec<Vec<f64>>>> = readings.into_iter().collect();
+    readings.map(|readings| summarise(&lengths, signature.output, &readings, limit)).transpose()
 }
 
 fn summarise(

@@ -4,7 +4,7 @@
 
 use esscher_core::measure::{Empirical, Gaussian, Law, Mixture, Rademacher, Sphere};
 use esscher_core::numerics::{Stream, linalg, statistics::Summary};
-use esscher_core::{Accuracy, mat};
+use esscher_core::{Accuracy, Unwatched, mat};
 use esscher_zoo::catalogue::{Sizes, find};
 use esscher_zoo::delta_rule::DeltaRule;
 use esscher_zoo::feature_maps::{Elu, FeatureMap, Hedgehog, Identity, Performer, Relu, T2r, Taylor};
@@ -58,7 +58,8 @@ fn gated_linear_attention_keeps_the_stationary_law_of_its_geometric_sums() {
         let law = mechanism.stationary(&setting, &Draws::default()).unwrap().unwrap();
         assert!((law.horizon - 10.0).abs() < 1e-9);
         let trials = Trials { lengths: vec![200], trials: 4000, seed: 3 };
-        let found = finite(&mechanism, &setting, &trials, Reading::Output, None).unwrap();
+        let found =
+            finite(&mechanism, &setting, &trials, Reading::Output, None, &Unwatched).unwrap().unwrap();
         let at = &found.lengths[0];
         assert!(worst(&at.mean, &at.standard_error, &law.mean.value) < 5.0, "{at:?} {law:?}");
         // The variance of the formula is itself sampled, from 16384 draws: as uncertain as 1/4 of the simulated one.
@@ -72,7 +73,8 @@ fn simulations_do_not_depend_on_threads_nor_on_other_lengths() {
     let run = |threads: usize, lengths: &[usize]| {
         let trials = Trials { lengths: lengths.to_vec(), trials: 20, seed: 1 };
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-        pool.install(|| finite(&mechanism, &setting(gaussian()), &trials, Reading::Output, None))
+        pool.install(|| finite(&mechanism, &setting(gaussian()), &trials, Reading::Output, None, &Unwatched))
+            .unwrap()
             .unwrap()
             .lengths
     };
@@ -225,9 +227,11 @@ fn every_mechanism_meets_its_fate() {
         };
         expect(mechanism.fate() == *fate, format!("{:?}", mechanism.fate()));
         let limit = mechanism.limit(&setting, &draws).unwrap();
-        let found = finite(mechanism.as_ref(), &setting, &trials, fate.reading(), Some(&limit.value))
-            .unwrap()
-            .lengths;
+        let found =
+            finite(mechanism.as_ref(), &setting, &trials, fate.reading(), Some(&limit.value), &Unwatched)
+                .unwrap()
+                .unwrap()
+                .lengths;
         let error = |at: usize| match fate {
             Fate::StationaryLaw => found[at].variance,
             Fate::Limit | Fate::Grows => found[at].squared_distance.unwrap(),
@@ -377,7 +381,7 @@ fn a_comparison_tells_limits_distances_and_rates() {
     ];
     let setting = setting(gaussian());
     let trials = Trials { lengths: vec![64, 128, 256, 512], trials: 400, seed: 2 };
-    let table = compare(&contenders, &setting, &trials, &Draws::default()).unwrap();
+    let table = compare(&contenders, &setting, &trials, &Draws::default(), &Unwatched).unwrap().unwrap();
     assert_eq!(table[0].limit, softmax_limit(&setting).unwrap());
     assert_eq!(table[0].distance_to_softmax, Some(0.0));
     assert!(table[1].distance_to_softmax.unwrap() < 1e-12);
@@ -410,8 +414,14 @@ fn gates_that_depend_on_the_token_have_no_closed_form_and_are_sampled() {
     // A gate that its meaning does not allow is refused by name.
     let setting =
         setting.with("log_decay", Source::Function(Arc::new(|_: &[f64], row: &mut [f64]| row.fill(0.5))));
-    let refused =
-        finite(&mechanism, &setting, &Trials { lengths: vec![3], trials: 2, seed: 0 }, Reading::Output, None);
+    let refused = finite(
+        &mechanism,
+        &setting,
+        &Trials { lengths: vec![3], trials: 2, seed: 0 },
+        Reading::Output,
+        None,
+        &Unwatched,
+    );
     assert!(refused.unwrap_err().to_string().contains("log_decay"));
 }
 
@@ -420,14 +430,16 @@ fn no_amount_of_tokens_is_too_large_to_be_refused() {
     let mechanism = GatedLinearAttention { key_width: 2, value_width: 2 };
     let setting = setting(gaussian());
     let trials = Trials { lengths: vec![1, usize::MAX], trials: 2, seed: 1 };
-    let refused = finite(&mechanism, &setting, &trials, Reading::Output, None).unwrap_err().to_string();
+    let refused =
+        finite(&mechanism, &setting, &trials, Reading::Output, None, &Unwatched).unwrap_err().to_string();
     assert!(refused.contains("at most 10¹² tokens in all prompts together"), "{refused}");
     let draws = Draws { tokens: usize::MAX, prompts: u32::MAX, seed: 1 };
     assert!(sampled_limit(&mechanism, &setting, &draws, Reading::Output).is_err());
     // Outputs whose squares vanish have a spread all the same.
     let tiny: Law = Arc::new(Gaussian::centred(isotropic(1e-100).as_ref()).unwrap());
     let trials = Trials { lengths: vec![4], trials: 4, seed: 1 };
-    let refused = finite(&mechanism, &self::setting(tiny), &trials, Reading::Output, None).unwrap_err();
+    let refused =
+        finite(&mechanism, &self::setting(tiny), &trials, Reading::Output, None, &Unwatched).unwrap_err();
     assert!(refused.to_string().contains("underflows double precision"), "{refused}");
 }
 

@@ -87,7 +87,9 @@ fn array(name: &str, mut reader: impl Read, bytes: u64, most: usize) -> Result<A
     let place = |index: usize| if is_turned { (index % rows) * columns + index / rows } else { index };
     // Asked for first: the numbers, the tokens that are made of them, and what is made of those. A refusal later would end the program.
     let room = Vec::<f64>::new().try_reserve_exact((rows * columns).saturating_mul(3));
-    room.map_err(|_| refuse(name, format!("its {} numbers do not fit into the memory at hand", rows * columns)))?;
+    room.map_err(|_| {
+        refuse(name, format!("its {} numbers do not fit into the memory at hand", rows * columns))
+    })?;
     let mut values = vec![0.0; rows * columns];
     let mut piece = vec![0; PIECE * number.size];
     for first in (0..values.len()).step_by(PIECE) {
