@@ -165,9 +165,11 @@ fn without_the_stream_the_residual_error_is_not_told() {
                 assert!(with.residual.is_some() && without.residual.is_none());
             }
         }
-        // A stream alone does not say where outputs go.
+        // A stream alone does not say where outputs go: a layer has both or none.
         let mut half = recorded(&model, &text, true);
         half.retain(|(name, _, _)| name != "layer.1.output");
+        assert!(Dump::read("dump", &as_safetensors(&half, order.name())).is_err());
+        half.retain(|(name, _, _)| name != "layer.1.residual");
         let dump = Dump::read("dump", &as_safetensors(&half, order.name())).unwrap();
         assert_eq!(dump.first_layer_without_stream(), Some(1));
         let half = examined(&half);

@@ -289,11 +289,9 @@ impl Section {
     /// Any text on one line.
     pub fn text(&mut self, key: &'static str, default: Option<&str>) -> Result<String> {
         let value = match self.value(key, default.is_some())? {
-            Some(Placed { place, value: Written::Text(text) }) => {
-                if text.chars().any(char::is_control) {
-                    return Err(self.at(&place, key, "expected text on one line", None));
-                }
-                text
+            Some(Placed { value: Written::Text(text), .. }) if !text.chars().any(char::is_control) => text,
+            Some(other @ Placed { value: Written::Text(_), .. }) => {
+                return Err(self.expected(key, &other, "text on one line"));
             }
             Some(other) => return Err(self.expected(key, &other, "text in quotes")),
             None => default.unwrap_or_default().to_string(),
@@ -314,7 +312,7 @@ impl Section {
                 .iter()
                 .map(|item| match &item.value {
                     Written::Text(text) if !text.chars().any(char::is_control) => Ok(text.clone()),
-                    Written::Text(_) => Err(self.at(&item.place, key, "expected text on one line", None)),
+                    Written::Text(_) => Err(self.expected(key, item, "text on one line")),
                     _ => Err(self.expected(key, item, "text in quotes")),
                 })
                 .collect::<Result<Vec<String>>>()?,
