@@ -433,7 +433,7 @@ fn a_path_or_name_that_leads_nowhere_says_what_was_meant() {
     assert!(sentence.ends_with("mymodel has no model.safetensors"), "{sentence}");
     assert!(hint.contains("config.json and tokenizer.json"), "{hint}");
     let (sentence, _) = told("/dev/zero");
-    assert_eq!(sentence, "cannot read the checkpoint /dev/zero: it is not a file");
+    assert_eq!(sentence, "cannot read the checkpoint /dev/zero: it is a device, expected a file");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Push-forward of a measure by an affine map: the law of Az + b has Λ(t) = ⟨t, b⟩ + Λ_z(Aᵀt).
 
-use super::sub_gaussian::{SubGaussian, largest_eigenvalue};
+use super::sub_gaussian::{SubGaussian, largest_eigenvalue, variance_from_below};
 use super::{Gaussian, GaussianComponent, Law, Measure, Radial, check_sampling, check_tilt};
 use crate::error::Result;
 use crate::numerics::{Stream, check, linalg};
@@ -149,7 +149,7 @@ impl Measure for Affine {
         if !parameter.is_finite() {
             return None;
         }
-        let variance = largest_eigenvalue(self.covariance().ok()?.as_ref())?;
+        let variance = variance_from_below(self.covariance())?;
         Some(SubGaussian::against_lower_bound(parameter, variance))
     }
 

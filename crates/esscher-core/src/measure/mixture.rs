@@ -1,6 +1,6 @@
 //! Mixture Σ πₖ μₖ of measures of any families: selective, where a single Gaussian is linear.
 
-use super::sub_gaussian::{SubGaussian, half_diameter, largest_eigenvalue};
+use super::sub_gaussian::{SubGaussian, half_diameter, variance_from_below};
 use super::{Gaussian, Law, Measure, check_sampling, check_tilt};
 use crate::error::Result;
 use crate::numerics::{Stream, check, linalg, softmax};
@@ -185,7 +185,7 @@ impl Measure for Mixture {
             return None;
         }
         // Lower bounds on σ²: the covariance and, far out, each Gaussian component.
-        let mut lower_bound = largest_eigenvalue(self.covariance().ok()?.as_ref())?;
+        let mut lower_bound = variance_from_below(self.covariance())?;
         for component in self.as_gaussian_mixture().unwrap_or_default() {
             lower_bound = lower_bound.max(component.gaussian.sub_gaussian_under_tilts()?.powi(2));
         }

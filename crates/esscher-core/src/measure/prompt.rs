@@ -1,6 +1,6 @@
 //! A prompt: points that somebody else owns, as a measure, without a copy.
 
-use super::sub_gaussian::{SubGaussian, half_diameter, largest_eigenvalue};
+use super::sub_gaussian::{SubGaussian, half_diameter, variance_from_below};
 use super::{Empirical, Gaussian, GaussianComponent, Law, Measure, check_sampling, check_tilt};
 use crate::error::{Entry, Error, Result};
 use crate::numerics::softmax_sums::{self, QuerySums, Tokens};
@@ -223,7 +223,7 @@ impl Measure for Prompt<'_> {
 
     fn sub_gaussian(&self) -> Option<SubGaussian> {
         let parameter = self.sub_gaussian_under_tilts()?;
-        let variance = largest_eigenvalue(self.covariance().ok()?.as_ref())?;
+        let variance = variance_from_below(self.covariance())?;
         Some(SubGaussian::against_lower_bound(parameter, variance))
     }
 

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::numerics::linalg;
-use faer::MatRef;
+use faer::{Mat, MatRef};
 
 /// E exp⟨θ, z − m⟩ ≤ exp(σ²|θ|²/2) for all θ, m the mean of the measure.
 ///
@@ -78,6 +78,15 @@ pub(super) fn largest_eigenvalue(matrix: MatRef<'_, f64>) -> Option<f64> {
     let symmetric = linalg::symmetric_part(matrix);
     let eigen = linalg::SymmetricEigen::new("a covariance", symmetric.as_ref()).ok()?;
     eigen.values.last().map(|value| value.max(0.0))
+}
+
+/// λ_max of a covariance as a lower bound on σ²: zero where its squares underflow, nothing where they overflow.
+pub(super) fn variance_from_below(covariance: Result<Mat<f64>>) -> Option<f64> {
+    match covariance {
+        Ok(covariance) => largest_eigenvalue(covariance.as_ref()),
+        Err(Error::Underflow { .. }) => Some(0.0),
+        Err(_) => None,
+    }
 }
 
 /// Up to this many points all distances are compared.

@@ -1,6 +1,6 @@
 //! Tilted measure μ_a of any family, for families that are not closed under tilting.
 
-use super::sub_gaussian::{SubGaussian, largest_eigenvalue};
+use super::sub_gaussian::{SubGaussian, variance_from_below};
 use super::{GaussianComponent, Law, Measure, Mixture, check_tilt};
 use crate::error::Result;
 use crate::numerics::{Stream, check, linalg};
@@ -68,7 +68,7 @@ impl Measure for Tilted {
 
     fn sub_gaussian(&self) -> Option<SubGaussian> {
         if let Some(parameter) = self.sub_gaussian_under_tilts() {
-            let variance = largest_eigenvalue(self.covariance().ok()?.as_ref())?;
+            let variance = variance_from_below(self.covariance())?;
             return Some(SubGaussian::against_lower_bound(parameter, variance));
         }
         Mixture::of_gaussians(self.as_gaussian_mixture()?).sub_gaussian()

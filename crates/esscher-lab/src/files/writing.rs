@@ -137,8 +137,11 @@ fn write_into(path: &Path, bytes: &[u8], found: &Metadata) -> Result<()> {
     #[cfg(unix)]
     let _held = {
         use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
-        let refused =
-            |reason: &str| Error::NotReplaced { path: path.to_path_buf(), reason: reason.to_string(), is_foreign: false };
+        let refused = |reason: &str| Error::NotReplaced {
+            path: path.to_path_buf(),
+            reason: reason.to_string(),
+            is_foreign: false,
+        };
         let kind = found.file_type();
         if kind.is_block_device() || kind.is_socket() {
             return Err(refused("it is a disk or a socket"));
