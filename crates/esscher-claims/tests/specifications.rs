@@ -583,7 +583,7 @@ fn a_number_beyond_the_doubles_is_refused_by_the_name_of_its_quantity() {
     for (text, said) in [
         (format!("kind = \"linearity\"\n{law}"), "overflows double precision: scale the tokens"),
         (
-            format!("kind = \"layers\"\ndimension = 2\nstart.mean = [1e308, 1e308]"),
+            "kind = \"layers\"\ndimension = 2\nstart.mean = [1e308, 1e308]".to_string(),
             "overflows double precision",
         ),
         (format!("{path}{law}"), "is 1e308: expected at most 4.5e12 of its standard deviations"),

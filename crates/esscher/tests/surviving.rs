@@ -175,7 +175,7 @@ fn killed_at_random_moments_every_work_ends_with_the_same_bytes() {
             let pages = fitting(&folder, work.page);
             assert!(pages.len() == usize::from(!work.page.is_empty()), "{name}: the page is there");
             assert!(pages.iter().all(|(_, page)| page.ends_with(b"</html>\n")), "{name}: the page is whole");
-            assert_eq!(temporary(&folder), [PathBuf::new(); 0], "{name}: nothing half written is left");
+            assert_eq!(temporary(&folder), Vec::<PathBuf>::new(), "{name}: nothing half written is left");
         }
         println!("{}: {interrupted} of {} processes were killed before they ended", work.name, 2 * kills);
         all = (all.0 + interrupted, all.1 + kills);

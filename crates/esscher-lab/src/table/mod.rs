@@ -281,13 +281,13 @@ impl Table {
             if matches!(value, Value::Real(real) if !real.is_finite()) {
                 return Err(TableError::NotFinite { column: name.replace('_', " "), words: words(&row) });
             }
-            let fits = match (value, kind) {
+            let fits = matches!(
+                (value, kind),
                 (Value::Missing, _)
-                | (Value::Integer(_), Column::Integer)
-                | (Value::Text(_), Column::Text)
-                | (Value::Real(_), Column::Real) => true,
-                _ => false,
-            };
+                    | (Value::Integer(_), Column::Integer)
+                    | (Value::Text(_), Column::Text)
+                    | (Value::Real(_), Column::Real)
+            );
             if !fits {
                 return Err(TableError::Kind { column: name.clone(), expected: *kind, found: value.clone() });
             }

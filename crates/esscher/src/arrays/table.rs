@@ -88,11 +88,12 @@ fn split(record: &str, delimiter: Option<char>) -> Vec<Cow<'_, str>> {
         while letters.next_if(is_blank).is_some() {}
         let mut entry = String::new();
         let is_quoted = letters.next_if_eq(&'"').is_some();
-        while is_quoted {
-            match letters.next() {
-                Some('"') if letters.next_if_eq(&'"').is_none() => break,
-                Some(letter) => entry.push(letter),
-                None => break,
+        if is_quoted {
+            while let Some(letter) = letters.next() {
+                if letter == '"' && letters.next_if_eq(&'"').is_none() {
+                    break;
+                }
+                entry.push(letter);
             }
         }
         let mut rest = String::new();
