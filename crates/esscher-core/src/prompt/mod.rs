@@ -82,7 +82,7 @@ pub struct Deviation {
     pub bias: Vec<f64>,
     /// Cov T_L, about its own mean.
     pub covariance: Mat<f64>,
-    /// The mean squared errors, as [`Quantity`](crate::Quantity) defines them.
+    /// The mean squared errors, as [`Quantity`] defines them.
     pub errors: PerQuantity<f64>,
     /// E Σ pₗ², the participation of the tokens; its inverse is their effective number.
     pub participation: f64,
