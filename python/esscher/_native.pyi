@@ -292,6 +292,8 @@ class SpectralTask:
 
 @final
 class StreamingCache:
+    def __copy__(self) -> StreamingCache: ...
+    def __deepcopy__(self, _memo: object) -> StreamingCache: ...
     def __new__(
         cls,
         candidate: str,
