@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from esscher import _native
+
 
 def broadcast(function: Callable[..., Any], **arguments: Any) -> Any:
     """The function of single numbers at every combination of broadcast arguments: an array, or a number for numbers.
@@ -17,7 +19,7 @@ def broadcast(function: Callable[..., Any], **arguments: Any) -> Any:
     8.0
     """
     # As Python's own numbers, so that the native module sees what was written: True, 10**30, "x".
-    given = [_array(name, value).astype(object) for name, value in arguments.items()]
+    given = [_native.own_numbers(name, value) for name, value in arguments.items()]
     try:
         shape = np.broadcast_shapes(*(array.shape for array in given))
     except ValueError:
@@ -28,12 +30,3 @@ def broadcast(function: Callable[..., Any], **arguments: Any) -> Any:
         return answers[0]
     texts = bool(answers) and isinstance(answers[0], str)
     return np.array(answers, dtype=object if texts else float).reshape(shape)
-
-
-def _array(name: str, value: Any) -> Any:
-    try:
-        return np.asarray(value)
-    except ValueError as error:
-        raise ValueError(f"{name}: expected a number or an array of numbers: {error}") from None
-    except Exception as error:
-        raise TypeError(f"{name}: expected a number or an array of numbers: {error}") from error

@@ -139,7 +139,6 @@ class LinearAttention(Attention):
     score: Final[_Array]
     value: Final[_Array]
     moment: Final[_Moment]
-    def __getnewargs_ex__(self) -> tuple[tuple[_Array, _Array], dict[str, str]]: ...
 
 @final
 class Heads:

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
+
 Progress = bool | Callable[[float], object] | None
 """What ``progress=`` takes: None shows it after two seconds, False never, a function is called with the part done."""
 
@@ -22,13 +24,14 @@ def shown(label: str, progress: Progress) -> Iterator[Callable[[float], object] 
     if callable(progress):
         yield progress
         return
-    if progress is not None and not isinstance(progress, bool):
+    if progress is not None and not isinstance(progress, bool | np.bool_):
         found = type(progress).__name__
         raise TypeError(f"progress: expected None, a bool or a function, found an object of type {found}")
-    if progress is False or os.environ.get("ESSCHER_PROGRESS") == "0":
+    unwanted = progress is not None and not progress
+    display = None if unwanted or os.environ.get("ESSCHER_PROGRESS") == "0" else _display(label)
+    if display is None:
         yield None
         return
-    display = _display(label)
     try:
         yield display.report
     finally:
@@ -41,10 +44,21 @@ def ask(label: str, function: Callable[..., Any], asked: dict[str, Any], **more:
         return function({**asked, **more, "progress": report})
 
 
-def _display(label: str) -> _Display:
+def say(text: str, end: str = "\n") -> None:
+    """Writes to standard error, if there is one: to ``print`` its absence would mean standard output."""
+    if sys.stderr is not None:
+        print(text, end=end, file=sys.stderr, flush=True)
+
+
+def _display(label: str) -> _Display | None:
+    """What shows progress here; nothing where nobody would see it."""
     if _in_notebook():
         return _Notebook(label)
-    return _Terminal(label) if sys.stderr is not None and sys.stderr.isatty() else _Lines(label)
+    try:
+        return _Terminal(label) if sys.stderr.isatty() else _Lines(label)
+    except Exception:
+        # Standard error is closed, or there is none.
+        return None
 
 
 def _in_notebook() -> bool:
@@ -63,21 +77,33 @@ class _Display:
         self.began = time.monotonic()
         self.last = self.began + _PATIENCE - self.between
         self.visible = False
+        self.broken = False
 
     def report(self, fraction: float) -> None:
         now = time.monotonic()
-        if now - self.last >= self.between:
+        if now - self.last >= self.between and not self.broken:
             self.last = now
             self.visible = True
             elapsed = now - self.began
             left = elapsed * (1.0 - fraction) / fraction if fraction > 0.01 else None
-            self.show(fraction, "" if left is None else f"{_duration(left)} left")
+            self.safely(self.show, fraction, "" if left is None else f"{_duration(left)} left")
+
+    def close(self) -> None:
+        if self.visible and not self.broken:
+            self.safely(self.tidy)
+
+    def safely(self, show: Callable[..., None], *what: Any) -> None:
+        """Shows something. Where that fails, because a disk is full or a pipe closed, the work goes on unseen."""
+        try:
+            show(*what)
+        except Exception:
+            self.broken = True
 
     def show(self, fraction: float, left: str) -> None:
         raise NotImplementedError
 
-    def close(self) -> None:
-        pass
+    def tidy(self) -> None:
+        """Leaves no trace of what changed in place."""
 
 
 class _Notebook(_Display):
@@ -92,7 +118,7 @@ class _Notebook(_Display):
         else:
             self.handle.update(bar)
 
-    def close(self) -> None:
+    def tidy(self) -> None:
         if self.handle is not None:
             from IPython.display import HTML
 
@@ -103,18 +129,17 @@ class _Terminal(_Display):
     def show(self, fraction: float, left: str) -> None:
         filled = round(24 * fraction)
         bar = "━" * filled + "─" * (24 - filled)
-        print(f"\r\x1b[K{self.label} {bar} {100 * fraction:3.0f} %  {left}", end="", file=sys.stderr, flush=True)
+        say(f"\r\x1b[K{self.label} {bar} {100 * fraction:3.0f} %  {left}", end="")
 
-    def close(self) -> None:
-        if self.visible:
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+    def tidy(self) -> None:
+        say("\r\x1b[K", end="")
 
 
 class _Lines(_Display):
     between = _BETWEEN_LINES
 
     def show(self, fraction: float, left: str) -> None:
-        print(f"{self.label}: {100 * fraction:.0f} %{', ' + left if left else ''}", file=sys.stderr, flush=True)
+        say(f"{self.label}: {100 * fraction:.0f} %{', ' + left if left else ''}")
 
 
 def _duration(seconds: float) -> str:

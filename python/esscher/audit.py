@@ -27,7 +27,6 @@ from __future__ import annotations
 import html
 import json
 import os
-import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -39,7 +38,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from esscher import _native
 from esscher._equality import Compared
-from esscher._progress import Progress, ask
+from esscher._progress import Progress, ask, say
 from esscher.results import Results
 
 try:
@@ -182,10 +181,10 @@ def audit(
     >>> found.sizes, len(found.heads), found.full_attention_heads.shape
     ((2, 4, 2), 8, (2, 2))
     """
-    quiet = progress is False or callable(progress) or os.environ.get("ESSCHER_PROGRESS") == "0"
+    quiet = (progress is not None and not progress) or callable(progress) or os.environ.get("ESSCHER_PROGRESS") == "0"
     label = f"{len(model)} dumps" if isinstance(model, list | tuple) else model
     names = {"models": "model"}
-    return Audit(ask(f"audit of {label}", _native.audit_model, locals(), told=None if quiet else _tell, names=names))
+    return Audit(ask(f"audit of {label}", _native.audit_model, locals(), told=None if quiet else say, names=names))
 
 
 def models() -> Results:
@@ -335,7 +334,3 @@ def _counted(rows: Results) -> str:
     counts = Counter(rows["verdict"])
     others = ", ".join(f"{counts[verdict]} {verdict}" for verdict in ("uncertain", "refused"))
     return f"{counts['accepted']} of {len(rows)} accepted, {others}"
-
-
-def _tell(what: str) -> None:
-    print(what, file=sys.stderr, flush=True)

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from esscher import _native
+
 __all__ = ["Estimate"]
+
+_CLASSES = ("exact", "quasi-monte-carlo", "sampled")
 
 
 class Estimate(float):
@@ -23,10 +27,15 @@ class Estimate(float):
     error: float
 
     def __new__(cls, value: float, accuracy: str, error: float) -> Estimate:
-        """A number, its class and its error."""
-        self = super().__new__(cls, value)
+        """A number, its class and its error, which is NaN where it is not known."""
+        if accuracy not in _CLASSES:
+            known = ", ".join(f'"{name}"' for name in _CLASSES)
+            raise ValueError(f"accuracy is {accuracy!r}: expected one of {known}")
+        self = super().__new__(cls, _native.read_real("value", value))
         self.accuracy = accuracy
-        self.error = error
+        self.error = _native.read_real("error", error)
+        if self.error < 0:
+            raise ValueError(f"error is {self.error:g}: expected a number from 0 on, or NaN where it is not known")
         return self
 
     def __repr__(self) -> str:

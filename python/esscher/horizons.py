@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import nan
 from typing import Literal
 
 from numpy.typing import ArrayLike
@@ -96,5 +97,6 @@ def horizon(
     """
     answer = ask("horizon", **locals())
     (row,) = answer.rows()
-    error = Estimate(row["value"], row["accuracy"], row["error"])
+    value, spread = (nan if row[name] is None else row[name] for name in ("value", "error"))
+    error = Estimate(value, row["accuracy"], spread)
     return Horizon(row["outcome"], row["length"], error, row["too_short"], row["tokens"], answer.sentences)

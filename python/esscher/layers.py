@@ -204,9 +204,9 @@ def depth(start: Gaussian, layers: Iterable[Layer], step_size: float = 1.0) -> L
 
 def _evenly(end_time: Any) -> _Array:
     """Evenly spaced times up to the end; one that is not a positive number is left for the native module to refuse."""
-    if isinstance(end_time, str | bytes | bool) or not hasattr(end_time, "__float__"):
-        raise TypeError(f"times: expected numbers, found an object of type {type(end_time).__name__}")
-    end = float(end_time)
+    if isinstance(end_time, bool | np.bool_):
+        raise TypeError("times: expected numbers, found an object of type bool")
+    end = _native.read_real("times", end_time)
     return np.linspace(0.0, end, 101) if 0 < end < np.inf else np.array([end])
 
 

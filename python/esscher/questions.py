@@ -55,7 +55,7 @@ def ask(
     >>> answer.rows()[0]["length"]
     16050
     """
-    return Answer(asked(question, _native.ask, locals()))
+    return Answer(asked(question, _native.ask, locals(), names={"kind": "question"}))
 
 
 def schema(question: str | None = None) -> dict[str, Any]:

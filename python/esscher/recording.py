@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from esscher import _paths
+from esscher import _native, _paths
 from esscher._equality import Compared
 
 __all__ = ["Recorder", "Recording", "record"]
@@ -106,6 +106,9 @@ class Recorder(Compared):
     def __len__(self) -> int:
         return len(self._layers)
 
+    def __repr__(self) -> str:
+        return f"Recorder({len(self)} layers)"
+
     def add(
         self,
         queries: Any,
@@ -149,9 +152,14 @@ class Recorder(Compared):
                 )
             if order != first.order:
                 raise ValueError(f"{where}: order is {order!r}, but that of layer 0 is {first.order!r}")
-        scale = 1 / math.sqrt(q.shape[2]) if scale is None else float(scale)
-        if not (math.isfinite(scale) and scale > 0):
-            raise ValueError(f"{where}: scale must be a number above 0, found {scale}")
+        scale = 1 / math.sqrt(q.shape[2]) if scale is None else _native.read_real(f"{where}: scale", scale)
+        # Dumps are of single precision, and beside layers of other scales the queries take up this one, see `write`.
+        with np.errstate(over="ignore", invalid="ignore"):
+            single, taken_up = np.float32(scale), q * np.float32(scale * math.sqrt(q.shape[2]))
+        if not (np.isfinite(single) and single > 0):
+            raise ValueError(f"{where}: scale must be a number above 0 in single precision, found {scale}")
+        if not np.all(np.isfinite(taken_up)):
+            raise ValueError(f"{where}: scale is {scale}: queries times it are too large for single precision")
         stream = None if residual is None else _numbers(f"{where}: residual", residual, 2)
         matrix = None if output is None else _numbers(f"{where}: output", output, 2)
         if stream is not None and stream.shape[0] != q.shape[0]:

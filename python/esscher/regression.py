@@ -166,7 +166,7 @@ class LinearRegression(_Trained, Task):
         query_noise: float | None = None,
     ) -> None:
         self._made_of(_native.GaussianTask, asked=locals())
-        self._ridge = noise / prior
+        self._ridge = self.noise / self.prior
         # Copies: an array that is changed later changes no task.
         self._recipe["covariance"] = self.covariance
         self._recipe["query_covariance"] = None if query_covariance is None else self.query_covariance
@@ -449,7 +449,7 @@ class DrawnCovariates:
     ) -> None:
         self._recipe = recipe(locals())
         self._native = _native.DrawnCovariates(self._recipe)
-        self.noise_floor = 0.5 * noise
+        self.noise_floor = 0.5 * _native.read_real("noise", noise)
         """Half the variance of the query's noise."""
 
     def risk_and_gradient(self, block: Block, prompt_length: float | None = None) -> BlockGradient:
@@ -477,6 +477,10 @@ class DrawnCovariates:
         return isinstance(other, DrawnCovariates) and same(self._recipe, other._recipe)
 
     __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        asked = self._recipe
+        return f"DrawnCovariates({asked['prompts']} prompts of up to {asked['longest']} tokens, seed={asked['seed']})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         # The same seed draws the same prompts.
@@ -507,5 +511,4 @@ def response(
     >>> es.response([0.5, 2.0], 10, attention="linear")["spread"]                # σ/L
     array([0.05, 0.2 ])
     """
-    asked = {**locals(), "score_variance": np.atleast_1d(np.asarray(score_variance))}
-    return Response(_native.response(asked), title=title_of(attention, prompt_length))
+    return Response(_native.response(locals()), title=title_of(attention, prompt_length))

@@ -39,7 +39,10 @@ class Results(Compared):
     """
 
     def __init__(self, columns: Mapping[str, Any], *, title: str = "", notes: Sequence[str] = ()) -> None:
-        self._columns: dict[str, NDArray[Any]] = {str(name): _column(values) for name, values in columns.items()}
+        if not isinstance(columns, Mapping):
+            found = type(columns).__name__
+            raise TypeError(f"columns: expected a dictionary of columns by name, found an object of type {found}")
+        self._columns: dict[str, NDArray[Any]] = {str(name): _column(name, it) for name, it in columns.items()}
         for name, values in self._columns.items():
             if values.ndim != 1:
                 raise ValueError(f"column {name!r}: expected one axis, found shape {values.shape}")
@@ -59,6 +62,10 @@ class Results(Compared):
             return self._columns[name]
         except KeyError:
             raise KeyError(f"no column {name!r}: the columns are {', '.join(self._columns)}") from None
+
+    def __contains__(self, name: object) -> bool:
+        """Whether there is a column of this name."""
+        return isinstance(name, str) and name in self._columns
 
     def __len__(self) -> int:
         return len(next(iter(self._columns.values()), ()))
@@ -139,9 +146,11 @@ class Results(Compared):
         return [f"… and {more} more rows"] if more > 0 else []
 
 
-def _column(values: Any) -> NDArray[Any]:
-    """A column: numbers as they are, texts and anything else as objects."""
-    array = np.asarray(values)
+def _column(name: Any, values: Any) -> NDArray[Any]:
+    """A column of its own: numbers as they are, texts and anything else as objects."""
+    if np.ma.is_masked(values):
+        raise ValueError(f"column {name!r}: some entries are masked: fill them or leave them out")
+    array = np.array(values)
     if array.dtype.kind in "US":
         array = array.astype(object)
     return array

@@ -187,6 +187,7 @@ def shard(
     progress: Progress = None,
 ) -> Path:
     """Runs one share of an experiment, ``index`` from 0 to ``of`` - 1, for ``merge``; its folder."""
+    index, of = (_native.read_whole(name, value, 0, 2**64 - 1) for name, value in (("index", index), ("of", of)))
     asked = _asked(locals(), share=f"{index}/{of}")
     return Path(ask(f"{asked['label']} {index}/{of}", _native.run, asked))
 
@@ -230,8 +231,10 @@ def reproduce(
     interrupted reproduction goes on where it was, and a finished claim is never computed again.
     """
     if only is not None and (not isinstance(only, Sequence) or not all(isinstance(name, str) for name in only)):
-        raise TypeError(f"only: expected names of claims, found {only!r}")
+        raise TypeError(f"only: expected names of claims, found an object of type {type(only).__name__}")
     names = [] if only is None else [only] if isinstance(only, str) else list(only)
+    if only is not None and not names:
+        raise ValueError("only: no claim is named; leave it out to measure all of them")
     page, findings = ask("reproduce", _native.reproduce, locals(), only=names, out=path("out", out))
     return Reproduction(findings, page)
 

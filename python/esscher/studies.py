@@ -74,20 +74,22 @@ class Study(Results):
 
         Simulated lengths are beginnings of the same prompts: their joint covariance enters the fit.
         """
-        values, errors, (covariance, draws) = self._measured(quantity)
-        return rate_fit(self["length"], values, errors, covariance=covariance, draws=draws, level=level)
+        return rate_fit(self["length"], **self._measured(quantity), level=level)
 
     def local_slopes(self, quantity: Quantity = "output") -> LocalSlopes:
         """κ between neighbouring lengths, with standard errors; see :func:`local_slopes`."""
-        values, errors, (covariance, draws) = self._measured(quantity)
-        return local_slopes(self["length"], values, errors, covariance=covariance, draws=draws)
+        return local_slopes(self["length"], **self._measured(quantity))
 
-    def _measured(self, quantity: str) -> Any:
+    def _measured(self, quantity: str) -> dict[str, Any]:
+        """Values with what is known of their errors: all of it, where their joint law is."""
         try:
-            return self._quantities[quantity]
+            values, errors, (covariance, draws) = self._quantities[quantity]
         except KeyError:
             known = " or ".join(f'"{name}"' for name in self._quantities)
             raise ValueError(f'quantity is "{quantity}": expected {known}') from None
+        if covariance is None:
+            return {"values": values, "errors": errors}
+        return {"values": values, "covariance": covariance, "draws": draws}
 
     def _draw(self, ax: Axes, **style: Any) -> None:
         """Every quantity over the length with its uncertainty, and the fitted rate of the output."""
@@ -162,13 +164,14 @@ def concentration(
     """
     if engine not in ("best", "exact", "sampled"):
         raise ValueError(f'engine is "{engine}": expected "best", "exact" or "sampled"')
+    in_score = _native.read_truth("score_gradient", score_gradient)
     request = {
         "head": head,
         "tokens": tokens,
         "queries": queries,
-        "lengths": np.atleast_1d(lengths).tolist(),
+        "lengths": np.atleast_1d(_native.own_numbers("lengths", lengths)).tolist(),
         "engine": engine,
-        "quantities": ["output", *(["score-gradient"] if score_gradient else []), "value-gradient"],
+        "quantities": ["output", *(["score-gradient"] if in_score else []), "value-gradient"],
         "exact": {"directions": directions, "randomisations": randomisations},
         "sampled": {"trials": trials, "queries": query_count, "precision": precision, "longest": longest},
     }

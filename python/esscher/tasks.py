@@ -133,6 +133,12 @@ class Task:
 
     _ridge: float | None = None
 
+    def __init__(self) -> None:
+        raise TypeError(
+            "a Task cannot be made itself: make a LinearRegression, a LinearTask, a GeneralisedTask, a SparseTask or a "
+            "ClassificationTask"
+        )
+
     def _made_of(self, native: Any, *before: Any, asked: dict[str, Any]) -> None:
         self._recipe = recipe(asked)
         self._native = native(*before, self._recipe)
@@ -291,7 +297,7 @@ class LinearTask(Task):
         prior: float = 1.0,
     ) -> None:
         self._made_of(_native.Task, "LinearTask", asked=locals())
-        self._ridge = noise / prior
+        self._ridge = _native.read_real("noise", noise) / _native.read_real("prior", prior)
 
 
 class GeneralisedTask(Task):
@@ -367,10 +373,9 @@ def _recorded(record: int | Sequence[int] | ArrayLike, steps: int) -> ArrayLike:
     """The steps at which a row is kept."""
     if isinstance(record, bool) or not isinstance(record, int | np.integer):
         return record
-    if not 1 <= record <= _MOST_ROWS:
-        raise ValueError(f"record is {record}: expected a number of rows from 1 to {_MOST_ROWS}, or a list of steps")
+    rows = _native.read_whole("record", record, 1, _MOST_ROWS)
     try:
         last = min(max(int(steps), 0), 2**32 - 1)
     except (TypeError, ValueError, OverflowError):
         last = 0  # the native module refuses such steps by name
-    return np.unique(np.linspace(0, last, int(record) + 1).round())
+    return np.unique(np.linspace(0, last, rows + 1).round())

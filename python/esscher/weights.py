@@ -129,7 +129,7 @@ def _table(
     columns: Callable[[Any, Any], dict[str, Any]],
 ) -> WeightMoments:
     """Every score deviation with every length, in this order."""
-    deviations = np.asarray(score_deviation)
+    deviations = _native.own_numbers("score_deviation", score_deviation)
     if deviations.ndim > 1:
         raise ValueError(f"score_deviation: expected a number or one axis, found shape {deviations.shape}")
     across = _native.prompt_lengths(lengths)

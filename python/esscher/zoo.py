@@ -178,8 +178,6 @@ class Mechanism:
     """
 
     def __init__(self, name: str, *, key_width: int, value_width: int) -> None:
-        if not isinstance(name, str):
-            raise TypeError(f"name: expected a text, found an object of type {type(name).__name__}")
         self._native = _native.ZooMechanism(name, key_width, value_width)
         self.name = name
         """Its name in the catalogue."""
@@ -240,10 +238,11 @@ class Mechanism:
         ``form`` says how: "chunked" is the fast one, "recurrent" goes token by token, and "reference" is the
         definition, which starts from the empty state only and is slow. All of them agree.
         """
+        with_state = _native.read_truth("return_state", return_state)
         call = _Call(self, ports, parameters, lengths, packed, initial)
         outputs, states = self._native.evaluate(form, call)
         shaped = outputs.reshape(call.output_shape)
-        return (shaped, call.states_out(states)) if return_state else shaped
+        return (shaped, call.states_out(states)) if with_state else shaped
 
     def gradient(
         self,
@@ -606,7 +605,7 @@ def _whole(what: str, value: Any, least: int, most: int) -> int:
         found = type(value).__name__
         raise TypeError(f"{what}: expected a whole number, found an object of type {found}") from None
     if not least <= number <= most:
-        raise ValueError(f"{what} is {number}: expected a whole number from {least} to {most}")
+        raise ValueError(f"{what} is {_native.shown(number)}: expected a whole number from {least} to {most}")
     return number
 
 

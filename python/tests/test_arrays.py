@@ -124,7 +124,9 @@ NONSENSE = [
     (lambda: HEAD(np.empty((0, 2)), QUERY), ValueError, "the prompt: none given"),
     (lambda: HEAD(np.empty((3, 0)), QUERY), ValueError, "dimension"),
     (lambda: HEAD(np.ones((3, 4)), QUERY), ValueError, r"tokens \(dimension\): expected size 2, found 4"),
-    (lambda: HEAD(np.array([[1, "a"]], dtype=object), QUERY), TypeError, "tokens: expected an array of real numbers"),
+    (lambda: HEAD(np.array([[1, "a"]], dtype=object), QUERY), TypeError, r"tokens\[0, 1\]: expected .* of type str"),
+    (lambda: es.Gaussian([0.0, None], np.eye(2)), TypeError, r"mean\[1\]: expected a real number, found .* NoneType"),
+    (lambda: es.Gaussian([10**400], [[1.0]]), ValueError, r"mean\[0\]: the number is too large"),
     (lambda: HEAD([["a", "b"]], QUERY), TypeError, "found dtype <U1"),
     (lambda: HEAD(TOKENS.astype(complex), QUERY), TypeError, "found dtype complex128"),
     (lambda: HEAD(TOKENS.astype("datetime64[s]"), QUERY), TypeError, "found dtype datetime64"),
@@ -169,6 +171,8 @@ NONSENSE = [
     (lambda: es.Cube(2).check_laws(np.empty((0, 2))), ValueError, "tilts"),
     (lambda: es.Cube(2).check_laws([[0.1, 0.1]], draws=10**15), ValueError, "draws is 10{15}: expected"),
     (lambda: es.Cube(2).check_laws([[0.1, 0.1]], draws=-1), ValueError, "draws is -1: expected"),
+    (lambda: es.Cube(2).check_laws([[0.1, 0.1]], identity=np.nan), ValueError, "identity is NaN: expected a tolerance"),
+    (lambda: es.Cube(2).check_laws([[0.1, 0.1]], derivative=-1), ValueError, "derivative is -1: expected a tolerance"),
     (lambda: es.Sphere(2, radius=10**400), ValueError, "radius: the number is too large"),
     (lambda: es.Sphere(2, radius="a"), TypeError, "radius: expected a real number, found an object of type str"),
     (lambda: es.finite_prompt(WIDE_HEAD, np.ones((256, 3000)), np.ones(3000), [10]), ValueError, "mixture"),
@@ -180,6 +184,8 @@ NONSENSE = [
     (lambda: es.Heads(range(10**12)), ValueError, "heads: a list of 10{12}, at most"),
     (lambda: es.Mixture(range(2**62)), (ValueError, OverflowError), "."),
     (lambda: es.Mixture("ab"), TypeError, "components: expected a list, found an object of type str"),
+    (lambda: es.Mixture({es.Cube(2): 0.9, es.Rademacher(2): 0.1}), TypeError, "components: expected a list, .* dict"),
+    (lambda: es.Product({es.Cube(2)}), TypeError, "factors: expected a list, found an object of type set"),
     (lambda: es.Product([1.0]), TypeError, "factors: expected measures, found an object of type float"),
     (lambda: es.RegressionLayer(range(10**12)), ValueError, "heads: a list of"),
     (lambda: es.Empirical(range(10**12)), MemoryError, "tokens: more numbers than there is memory for"),
@@ -188,6 +194,28 @@ NONSENSE = [
     (lambda: es.Custom(2, lambda t: t @ t / 2, sampler=lambda t, n, g: 1 / 0).sample(3), ZeroDivisionError, "division"),
     (lambda: es.response(1e200, 100), ValueError, "overflows double precision"),
     (lambda: es.reproduce(0), TypeError, "only: expected names of claims"),
+    (lambda: es.reproduce([]), ValueError, "only: no claim is named"),
+    (lambda: es.report("absent", force="no"), TypeError, "force: expected True or False, found an object of type str"),
+    (lambda: es.Task(), TypeError, "a Task cannot be made itself: make a LinearRegression"),
+    (lambda: es.weight_moments(np.broadcast_to(1.0, 10**15), 9), MemoryError, "score_deviation: more numbers than"),
+    (lambda: es.weight_moments(1.0, np.broadcast_to(9, 10**15)), MemoryError, "lengths: more numbers than"),
+    (lambda: es.example(None), TypeError, "name: expected a text, found an object of type NoneType"),
+    (lambda: es.example("\ud800"), ValueError, "name is '.ud800': expected whole characters"),
+    (lambda: es.catalogue(5), TypeError, "group: expected a text, found an object of type int"),
+    (lambda: es.schema("\ud800"), ValueError, "question is '.ud800': expected whole characters"),
+    (lambda: es.Layer("\ud800", [[1.0]], [[1.0]]), ValueError, "kind is '.ud800': expected whole characters"),
+    (lambda: es.zoo.Mechanism("\ud800", key_width=1, value_width=1), ValueError, "name is '.ud800': expected whole"),
+    (lambda: es.LinearAttention(np.eye(2), np.eye(2), moment=5), TypeError, "moment: expected a text"),
+    (lambda: es.ask("nope"), ValueError, "^question: "),
+    (lambda: es.Estimate(0.5, "guessed", 0.1), ValueError, "accuracy is 'guessed': expected one of \"exact\""),
+    (lambda: es.Estimate(0.5, "exact", -0.1), ValueError, r"error is -0\.1: expected a number from 0 on"),
+    (lambda: es.Estimate("a", "exact", 0.1), TypeError, "value: expected a real number"),
+    (lambda: es.Results(None), TypeError, "columns: expected a dictionary of columns by name, found .* NoneType"),
+    (lambda: es.Results({"a": MASKED}), ValueError, "column 'a': some entries are masked"),
+    (lambda: es.shard("a = 1", 10**5000, 3), ValueError, "index is a number of thousands of digits: expected a whole"),
+    (lambda: es.zoo.Mechanism("gla", key_width=1, value_width=1).stream(heads=10**400), ValueError, "401 digits"),
+    (lambda: es.Sphere(2, radius=NANOSECONDS[0]), TypeError, r"radius: expected real numbers, found dtype timedelta64"),
+    (lambda: es.Sphere(2, radius=np.ma.masked), ValueError, "radius: some entries are masked"),
     (lambda: es.ClassificationTask(1.0, {}), TypeError, "noise: expected a measure"),
     (lambda: es.regression([[1.0]]).baselines(5, ridge="x"), TypeError, "ridge: expected a number"),
     (lambda: es.regression([[1.0]]).flow(method=5), TypeError, "method: expected a text"),
@@ -199,10 +227,24 @@ NONSENSE = [
     (lambda: es.Gradient(), TypeError, "cannot create"),
     (lambda: es.Cube(10**5000), ValueError, "the dimension is a number of thousands of digits: expected"),
     (lambda: es.Cube(10**400), ValueError, r"the dimension is 10{11}… \(401 digits\): expected a whole number"),
-    (lambda: es.Block(np.eye(2), 10**400), ValueError, "the number is too large for double precision"),
-    (lambda: es.Block(np.eye(2), "a"), TypeError, "gain"),
-    (lambda: es.toeplitz(3, 10**400), ValueError, "too large for double precision"),
-    (lambda: es.Custom(1, len, sub_gaussian=10**400), (ValueError, TypeError), "."),
+    (lambda: es.Block(np.eye(2), 10**400), ValueError, "^gain: the number is too large for double precision"),
+    (lambda: es.Block(np.eye(2), "a"), TypeError, "^gain: expected a real number, found an object of type str"),
+    (lambda: es.Block.initial(np.eye(2), 10**400), ValueError, "^scale: the number is too large"),
+    (lambda: es.toeplitz(3, 10**400), ValueError, "^correlation: the number is too large for double precision"),
+    (lambda: es.spiked(3, 10**400), ValueError, "^strength: the number is too large"),
+    (lambda: es.SpectralTask([1.0], noise=10**400), ValueError, "^noise: the number is too large"),
+    (lambda: es.HighDimensional(1, 2, diversity=10**400), ValueError, "^diversity: the number is too large"),
+    (lambda: es.Cube(2).check_laws([[0.1, 0.1]], identity=10**400), ValueError, "^identity: the number is too large"),
+    (
+        lambda: es.Layer.softmax([[0.5]], [[1.0]]).step(es.Gaussian.standard(1), 10**400),
+        ValueError,
+        "^step_size: the number is too large",
+    ),
+    (
+        lambda: es.Custom(1, lambda t: float(t @ t / 2), sub_gaussian=10**400),
+        ValueError,
+        "^sub_gaussian: the number is too large for double precision",
+    ),
     (lambda: ask(query=[10**400]), ValueError, "query: the number is too large for double precision"),
     (lambda: ask(query=[10**5000]), ValueError, "query: the number is too large for double precision"),
     (lambda: ask(query=ENDLESS), ValueError, "query: lists or tables are nested deeper than 32, or hold themselves"),
@@ -225,6 +267,10 @@ NONSENSE = [
     (lambda: es.merge(None), TypeError, "folders: expected folders of runs, found an object of type NoneType"),
 ]
 
+# Numbers that were not meant as such.
+MASKED = np.ma.array([1.0, 2.0], mask=[False, True])
+NANOSECONDS = np.array([5, 6], dtype="timedelta64[ns]")
+
 # What holds itself.
 ENDLESS: list[object] = []
 ENDLESS.append(ENDLESS)
@@ -241,3 +287,51 @@ def test_nonsense_gets_a_sentence(call, exception, sentence):
     with pytest.raises(exception, match=sentence) as raised:
         call()
     assert "panick" not in str(raised.value)
+
+
+NORMAL = es.Gaussian.standard(2)
+NUMBERS = {
+    "a mean": lambda numbers: es.Gaussian(numbers, np.eye(2)),
+    "a list of arrays": lambda numbers: HEAD([numbers, numbers], QUERY),
+    "norms": lambda numbers: es.rate_exponent(numbers),
+    "lengths of regimes": lambda numbers: es.regime(1.0, numbers),
+    "score deviations": lambda numbers: es.weight_moments(numbers, 10),
+    "lengths of moments": lambda numbers: es.weight_moments(1.0, numbers),
+    "lengths of shrinkage": lambda numbers: es.shrinkage(1.0, numbers),
+    "lengths of pairs": lambda numbers: es.opposite_pair(1.0, numbers),
+    "lengths of prompts": lambda numbers: es.finite_prompt(HEAD, NORMAL, QUERY, numbers),
+    "lengths of a fit": lambda numbers: es.rate_fit(numbers, [1.0, 0.1]),
+    "lengths of slopes": lambda numbers: es.local_slopes(numbers, [1.0, 0.1]),
+    "lengths of a study": lambda numbers: es.concentration(HEAD, NORMAL, queries=NORMAL, lengths=numbers),
+    "lengths of a training": lambda numbers: es.authors_experiment(numbers, steps=1),
+    "score variances": lambda numbers: es.response(numbers, 10),
+    "a query": lambda numbers: ask(tokens="gaussian:2", query=numbers),
+}
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_masked_entries_and_times_are_no_numbers(name):
+    with pytest.raises(ValueError, match="some entries are masked: fill them or leave them out"):
+        NUMBERS[name](MASKED)
+    with pytest.raises(TypeError, match=r"expected real numbers, found dtype timedelta64\[ns\]"):
+        NUMBERS[name](NANOSECONDS)
+
+
+def test_a_mask_that_hides_nothing_is_none():
+    assert es.rate_exponent(np.ma.array([0.5, 0.6])).tolist() == [1.0, 1.0]
+
+
+def test_objects_that_are_numbers_are_read():
+    law = es.Gaussian([2**70, fractions.Fraction(1, 2), decimal.Decimal("0.25")], np.eye(3))
+    assert law.mean().tolist() == [2.0**70, 0.5, 0.25]
+
+
+@pytest.mark.parametrize("raised", [KeyboardInterrupt, MemoryError])
+def test_what_a_number_raises_itself_is_not_swallowed(raised):
+    class Number:
+        def __float__(self):
+            raise raised("mine")
+
+    for call in (lambda: es.Sphere(2, radius=Number()), lambda: es.Cube(Number()), lambda: es.regime(1.0, Number())):
+        with pytest.raises(raised, match="mine"):
+            call()

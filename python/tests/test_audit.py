@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 
 import numpy as np
@@ -146,6 +147,22 @@ def test_the_memory_of_a_cache_does_not_grow_with_the_text():
     assert (cache.tokens_seen, twin.tokens_seen) == (11 * TOKENS, TOKENS)
     assert cache.read(queries).shape == queries.shape
     assert "3300 tokens" in repr(cache)
+
+
+def test_a_cache_that_another_thread_uses_says_so():
+    keys, values = np.random.default_rng(0).standard_normal((2, 50_000, 64))
+    cache = audit.StreamingCache("tilted-gaussian", 64, audit.calibrate(keys[:300], values[:300]))
+    thread = threading.Thread(target=cache.absorb, args=(keys, values))
+
+    def copy_meanwhile():
+        while thread.is_alive():
+            cache.copy()
+
+    thread.start()
+    with pytest.raises(RuntimeError, match="the cache is used by another thread: make one per thread"):
+        copy_meanwhile()
+    thread.join()
+    assert cache.tokens_seen == len(keys)
 
 
 def test_the_state_is_counted_in_tokens():

@@ -198,6 +198,12 @@ WRONG_FITS = {
     "a text for a level": (TypeError, "level", ([10, 100, 1000], [1.0, 0.1, 0.01], None), dict(level="x")),
     "texts": (TypeError, "values", ([10, 100, 1000], ["a", "b", "c"], None), {}),
     "covariance": (ValueError, "covariance", ([10, 100, 1000], [1.0, 0.1, 0.01], None), dict(covariance=np.eye(2))),
+    "errors twice": (
+        ValueError,
+        "errors: given beside a covariance",
+        ([10, 100, 1000], [1.0, 0.1, 0.01], [0.1, 0.01, 0.001]),
+        dict(covariance=np.eye(3)),
+    ),
     "draws alone": (ValueError, "draws", ([10, 100, 1000], [1.0, 0.1, 0.01], None), dict(draws=5)),
     "too many": (ValueError, "at most 1000", (np.arange(1, 1002), np.ones(1001), None), {}),
 }
@@ -270,6 +276,7 @@ WRONG_STUDIES = {
     ),
     "no such precision": (ValueError, "precision", dict(precision="half")),
     "no such instruction set": (ValueError, "instruction set", dict(instruction_set="abacus", engine="sampled")),
+    "a word for a truth": (TypeError, "score_gradient: expected True or False", dict(score_gradient="no")),
     "one trial": (ValueError, "trials", dict(trials=1)),
     "too many trials": (ValueError, "trials", dict(trials=10**9)),
     "half a trial": (ValueError, "trials", dict(trials=2.5)),
@@ -346,6 +353,7 @@ WRONG_SCALES = [
     (TypeError, "prompt length", lambda: es.critical_score_deviation(None)),
     (ValueError, "prompt length", lambda: es.critical_score_deviation([10, 2.5])),
     (ValueError, "prompt length", lambda: es.critical_score_deviation(10**400)),
+    (ValueError, r"prompt length -10{10}… \(401 digits\)", lambda: es.critical_score_deviation(-(10**400))),
     (ValueError, "do not broadcast", lambda: es.regime([1.0, 2.0], [10, 20, 30])),
     (ValueError, "length", lambda: es.critical_score_deviation([[1], [1, 2]])),
     (ValueError, "prompt length", lambda: es.output_bound(1, sub_gaussian=1.0, factor=1.0, exponent=1.0)),

@@ -1,7 +1,9 @@
 """Measures from Python: closed forms, broadcasting, pickling, a user's own law."""
 
+import gc
 import math
 import pickle
+import weakref
 
 import numpy as np
 import pytest
@@ -178,3 +180,31 @@ def test_towers_of_measures_end() -> None:
     for _ in range(1000):
         tilted = tilted.tilted([0.001])
     assert tilted.log_partition([0.0]) == pytest.approx(0.0, abs=1e-12)
+
+
+def test_a_law_whose_function_knows_it_is_collected() -> None:
+    class Owner:
+        pass
+
+    owner = Owner()
+    owner.law = es.Custom(1, lambda tilt, owner=owner: tilt[0] ** 2 / 2, tilted_mean=lambda tilt, owner=owner: tilt)
+    owner.made = [owner.law.tilted([0.1]), es.Affine(owner.law, 2.0), es.Mixture([owner.law, es.Cube(1)])]
+    owner.task = es.LinearTask(owner.law)
+    gone = weakref.ref(owner)
+    del owner
+    gc.collect()
+    assert gone() is None
+
+
+def test_a_law_that_is_used_is_not_collected() -> None:
+    class Factor:
+        half = 0.5
+
+    def made() -> es.Measure:
+        factor = Factor()
+        factor.law = es.Custom(1, lambda tilt: factor.half * tilt[0] ** 2)
+        return es.Affine(factor.law, 2.0)
+
+    law = made()
+    gc.collect()
+    assert law.log_partition([1.0]) == 2.0

@@ -14,6 +14,10 @@ def gaussian_log_partition(tilt):
     return float(tilt @ tilt / 2)
 
 
+class NamedLayer(es.Layer):
+    """A class of the user's own."""
+
+
 TOKENS = es.Gaussian([0, 1], [[1, 0.3], [0.3, 0.5]])
 HEAD = es.SoftmaxAttention(np.eye(2), np.eye(2))
 QUERY = np.array([0.5, -0.2])
@@ -98,7 +102,8 @@ HELD = {
 def test_it_is_the_same_after_pickling_and_copying(name):
     held, again = HELD[name](), HELD[name]()
     assert held == again
-    assert pickle.loads(pickle.dumps(held)) == held
+    for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+        assert pickle.loads(pickle.dumps(held, protocol)) == held
     assert copy.copy(held) == held
     assert copy.deepcopy(held) == held
     assert held != 1
@@ -120,6 +125,16 @@ def test_equal_measures_have_one_hash():
     assert len({es.Gaussian.standard(2), es.Gaussian.standard(2), es.Cube(2)}) == 2
 
 
+def test_what_is_equal_with_a_negative_zero_has_one_hash():
+    assert len({es.Block([[1.0]], 0.0), es.Block([[1.0]], -0.0)}) == 1
+    assert len({es.HighDimensional(2.0, 2.0, noise=0.0), es.HighDimensional(2.0, 2.0, noise=-0.0)}) == 1
+
+
+def test_what_prints_has_no_address():
+    for held in (HELD["DrawnCovariates"](), HELD["Recorder"]()):
+        assert " at 0x" not in repr(held)
+
+
 def test_an_array_that_is_changed_later_changes_no_task():
     covariates = np.eye(2)
     task = es.LinearTask(covariates)
@@ -137,3 +152,9 @@ def test_a_cache_is_copied_and_says_how_it_is_carried_over():
     assert (twin.tokens_seen, copy.copy(cache).tokens_seen) == (9, 18)
     with pytest.raises(TypeError, match="cannot be pickled: pickle its readers, make it again"):
         pickle.dumps(cache)
+
+
+def test_a_layer_of_the_users_own_class_keeps_what_was_added():
+    layer = NamedLayer.softmax([[0.5]], [[1.0]])
+    layer.name = "first"
+    assert pickle.loads(pickle.dumps(layer)).name == "first"

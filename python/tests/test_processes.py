@@ -28,6 +28,23 @@ def busy_law():
             pass
         return float(tilt @ tilt / 2)
     return es.Custom(8, log_partition)
+
+def endless_cache():
+    readers = audit.calibrate(*np.random.default_rng(0).standard_normal((2, 300, 256)))
+    cache, rows = audit.StreamingCache("tilted-gaussian", 256, readers), np.ones((200_000, 256), np.float32)
+    while True:
+        cache.absorb(rows, rows)
+
+def wide_head():
+    es.SoftmaxAttention(np.eye(1000), np.eye(1000))(np.ones((2, 1000)), np.ones((60_000, 1000)))
+
+def wide_linear_head():
+    es.LinearAttention(np.eye(1000), np.eye(1000))(np.ones((20_000, 1000)), np.ones((60_000, 1000)))
+
+def endless_gradients():
+    wide, prompt = es.SoftmaxAttention(np.eye(512), np.eye(512)), np.ones((50_000, 512))
+    while True:
+        wide.gradient(prompt, np.ones(512))
 """
 
 LONG = {
@@ -35,6 +52,11 @@ LONG = {
     "a run": "es.run(es.example('concentration').replace('trials = ', 'trials = 9'), out='runs')",
     "an audit": "audit.audit('tiny-random', lengths=256, texts=200, out='runs')",
     "a head": "head(np.ones((4_000_000, 8)), np.ones((400, 8)))",
+    "a head for many wide queries": "wide_head()",
+    "a linear head for many wide queries": "wide_linear_head()",
+    "a head on a law": "head(es.Empirical(np.ones((4_000_000, 8))), np.ones((4000, 8)))",
+    "gradients": "endless_gradients()",
+    "a cache": "endless_cache()",
     "a user's law": "busy_law().tilted_covariance(np.zeros((1000, 8)))",
     "progress": """es.concentration(head, es.Rademacher(8), queries=normal, lengths=[10**6], trials=4000,
         progress=lambda part: sum(range(10**7)))""",
@@ -62,6 +84,63 @@ def test_a_daemon_thread_inside_a_long_call_does_not_disturb_the_end(name, tmp_p
     child = started(script, tmp_path)
     _, errors = child.communicate(timeout=60)
     assert (child.returncode, errors) == (0, "")
+
+
+def ended(program: str, folder: Path) -> tuple[int, str, str]:
+    """Exit code, output and errors of a program that ends soon, with progress as users have it."""
+    environment = {name: value for name, value in os.environ.items() if name != "ESSCHER_PROGRESS"}
+    command = [sys.executable, "-c", program]
+    run = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=20)
+    return run.returncode, run.stdout, run.stderr
+
+
+def test_a_handler_of_the_end_that_came_before_the_import_may_still_ask(tmp_path):
+    program = """
+    import atexit
+
+    def at_the_end():
+        # Long enough for a look at the progress.
+        es.concentration(head, es.Rademacher(8), queries=normal, lengths=[10**6], trials=20)
+        print("computed")
+        line = es.SoftmaxAttention([[1.0]], [[1.0]])
+        own = es.Custom(1, lambda tilt: float(tilt @ tilt / 2), sampler=lambda tilt, count, _: np.zeros((count, 1)))
+        print(own.tilted_mean([0.5]).round(6))
+        try:
+            es.concentration(line, own, queries=es.Gaussian.standard(1), lengths=[10], trials=4)
+        except RuntimeError as refused:
+            print(refused)
+
+    atexit.register(at_the_end)
+    import numpy as np
+    import esscher as es
+    head, normal = es.SoftmaxAttention(np.eye(8), np.eye(8)), es.Gaussian.standard(8)
+    """
+    code, output, errors = ended(textwrap.dedent(program), tmp_path)
+    assert code == 0, errors
+    assert output.splitlines() == ["computed", "[0.5]", "Python is ending: functions are no longer called"], errors
+
+
+def test_a_handler_of_the_end_may_wait_for_a_daemon_thread(tmp_path):
+    before = "import atexit\natexit.register(lambda: thread.join())\n"
+    after = f"""
+    thread = threading.Thread(target=lambda: {LONG["a user's law"]}, daemon=True)
+    thread.start()
+    time.sleep(0.5)
+    """
+    assert ended(before + PRELUDE + textwrap.dedent(after), tmp_path) == (0, "", "")
+
+
+def test_files_are_flushed_at_the_end_beside_a_users_law(tmp_path):
+    program = """
+    import esscher as es
+    file = open("out", "w")
+    def write():
+        file.write("hello\\n")
+    write()
+    law = es.Custom(1, lambda tilt: tilt[0] ** 2 / 2)
+    """
+    assert ended(textwrap.dedent(program), tmp_path) == (0, "", "")
+    assert (tmp_path / "out").read_text() == "hello\n"
 
 
 @pytest.mark.parametrize("name", LONG)

@@ -78,6 +78,14 @@ def test_what_makes_no_dump_is_refused_with_its_reason(tmp_path):
     ]:
         with pytest.raises(ValueError, match=reason):
             recorder.add(*refused, order="causal")
+    for scale, raised, reason in [
+        (1e300, ValueError, "layer 0: scale must be a number above 0 in single precision"),
+        (1e-60, ValueError, "layer 0: scale must be a number above 0 in single precision"),
+        (1e38, ValueError, "queries times it are too large for single precision"),
+        ("a", TypeError, "layer 0: scale: expected a real number, found an object of type str"),
+    ]:
+        with pytest.raises(raised, match=reason):
+            recorder.add(100 * queries, keys, values, order="causal", scale=scale)
     with pytest.raises(ValueError, match='order must be "causal" or "whole"'):
         recorder.add(queries, keys, values, order="backwards")
     with pytest.raises(ValueError, match="nothing was recorded"):

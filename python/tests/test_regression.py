@@ -8,6 +8,8 @@ import signal
 import subprocess
 import sys
 import time
+from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -46,6 +48,13 @@ def task_with_shift():
 def test_the_noise_floor_is_half_the_variance_of_the_query_noise():
     assert es.regression(COVARIANCE, noise=0.2).noise_floor == 0.1
     assert task_with_shift().noise_floor == 0.05
+
+
+def test_numbers_of_other_libraries_are_numbers_here_too():
+    noise, prior = Decimal("0.1"), Fraction(1, 2)
+    assert es.regression([[1.0]], noise=noise, prior=prior).noise == 0.1
+    assert es.LinearTask(es.Cube(1), noise=noise, prior=prior).dimension == 1
+    assert es.DrawnCovariates(es.Cube(1), noise=noise, prompts=5, longest=5).noise_floor == 0.05
 
 
 @pytest.mark.parametrize("attention", ["softmax", "linear"])

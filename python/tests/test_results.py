@@ -23,6 +23,18 @@ def test_columns_and_rows():
         es.Results({"a": [1], "b": [1, 2]})
 
 
+def test_an_array_that_is_changed_later_changes_no_column():
+    mine = np.array([1.0, 2.0])
+    results = es.Results({"a": mine})
+    mine[0] = 7.0
+    assert results["a"].tolist() == [1.0, 2.0]
+
+
+def test_a_column_is_in_its_results():
+    assert "length" in RESULTS
+    assert "lenght" not in RESULTS
+
+
 def test_tables_of_other_libraries():
     assert RESULTS.to_numpy()["length"].tolist() == [10, 100, 1000]
     assert RESULTS.to_dict()["kind"].tolist() == ["exact", None, "sampled"]

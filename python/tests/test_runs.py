@@ -173,6 +173,15 @@ def test_reports_are_made_again_and_runs_compared(tmp_path: Path) -> None:
     assert "seed-2" in page.read_text()
 
 
+def test_a_report_replaces_nothing_of_somebody_else(tmp_path: Path) -> None:
+    run = es.run(es.example("path"), out=tmp_path, name="mine")
+    (tmp_path / "notes.html").write_text("mine")
+    for kept in (tmp_path / "notes.html", run.folder / "result.parquet", tmp_path):
+        with pytest.raises(FileExistsError, match="is not written"):
+            es.report(run, out=kept)
+    assert (tmp_path / "notes.html").read_text() == "mine"
+
+
 def test_a_claim_is_measured_and_judged(tmp_path: Path) -> None:
     found = es.reproduce("gaussian-lemma", out=tmp_path, progress=False)
     assert found["claim"].tolist() == ["gaussian-lemma"]

@@ -346,6 +346,20 @@ def test_answers_are_the_same_on_many_python_threads():
         np.testing.assert_array_equal(outputs, expected)
 
 
+def test_a_stream_that_another_thread_uses_says_so():
+    stream = zoo.Mechanism("gla", key_width=1, value_width=1).stream()
+
+    class Row:
+        """An array that is asked for while the stream reads it."""
+
+        def __array__(self, dtype=None, copy=None):
+            stream._native.seen  # noqa: B018
+            return np.ones(1)
+
+    with pytest.raises(TypeError, match="the stream is used by another thread: make one per thread"):
+        stream._native.act("step", [Row()] * 4)
+
+
 GATED = make("gla")
 GOOD = draw(GATED, 5)
 HEADS = draw(GATED, 5, 2)

@@ -3,10 +3,11 @@
 use crate::assignment::Running;
 use crate::candidate::{Candidate, Frame};
 use crate::eviction::Eviction;
-use crate::head::Head;
+use crate::head::{Head, sums_fit};
 use crate::model::{ExactAttention, LayerAttention, LayerInput, Shape};
 use crate::readers::Readers;
 use crate::{Error, eviction, replacement};
+use esscher_core::{Monitor, Unwatched};
 
 /// The outputs of every head of a group, a table of tokens × dimension for each.
 ///
@@ -21,26 +22,70 @@ pub fn answers(
     group: &[Head<'_>],
     readers: &Readers,
 ) -> Result<Vec<Vec<f32>>, Error> {
+    answers_watched(candidate, frame, running, group, readers, &Unwatched)
+}
+
+/// The same; [`Error::Stopped`] if the monitor asked to stop.
+pub(crate) fn answers_watched(
+    candidate: Candidate,
+    frame: &Frame,
+    running: Running,
+    group: &[Head<'_>],
+    readers: &Readers,
+    monitor: &dyn Monitor,
+) -> Result<Vec<Vec<f32>>, Error> {
+    if !group.iter().all(|head| sums_fit(head.values)) {
+        return of_small_values(candidate, frame, running, group, readers, monitor);
+    }
     match candidate {
-        Candidate::Exact => group.iter().map(exact).collect(),
+        Candidate::Exact => group.iter().map(|head| exact(head, monitor)).collect(),
         Candidate::Measure { top, middle } => {
             let replacement = frame.replacement(top, middle);
             match running {
                 Running::Offline => {
-                    Ok(group.iter().map(|head| replacement::offline::outputs(&replacement, head)).collect())
+                    let outputs = |head| replacement::offline::outputs(&replacement, head, monitor);
+                    group.iter().map(outputs).collect()
                 }
-                Running::Streaming => Ok(replacement::streaming::outputs(&replacement, group, readers)),
+                Running::Streaming => replacement::streaming::outputs(&replacement, group, readers, monitor),
             }
         }
         Candidate::Kept { policy, budget } => {
             let eviction = Eviction::beside(policy, &frame.atoms, frame.window, budget);
-            Ok(eviction::outputs(&eviction, group, readers))
+            eviction::outputs(&eviction, group, readers, monitor)
         }
     }
 }
 
+/// Keeps sums of squares of the largest single numbers finite, for as many as fit a memory.
+const SMALLER: f32 = 1.0 / (1_u128 << 96) as f32;
+
+/// The outputs of values whose sums, or products with keys, single precision might not hold. Outputs grow with the values, so that these
+/// may be small meanwhile.
+fn of_small_values(
+    candidate: Candidate,
+    frame: &Frame,
+    running: Running,
+    group: &[Head<'_>],
+    readers: &Readers,
+    monitor: &dyn Monitor,
+) -> Result<Vec<Vec<f32>>, Error> {
+    let small = |head: &Head<'_>| -> Vec<f32> { head.values.iter().map(|entry| entry * SMALLER).collect() };
+    let values: Vec<Vec<f32>> = group.iter().map(small).collect();
+    let group: Vec<Head<'_>> =
+        group.iter().zip(&values).map(|(head, values)| Head { values, ..*head }).collect();
+    let median_value_norm = readers.median_value_norm * SMALLER;
+    let readers = Readers { median_value_norm, ..readers.clone() };
+    if !values.iter().all(|values| sums_fit(values)) {
+        // What is not finite stays so.
+        return Ok(values.iter().map(|values| vec![f32::NAN; values.len()]).collect());
+    }
+    let mut outputs = answers_watched(candidate, frame, running, &group, &readers, monitor)?;
+    outputs.iter_mut().flatten().for_each(|entry| *entry /= SMALLER);
+    Ok(outputs)
+}
+
 /// Exact attention of one head.
-fn exact(head: &Head<'_>) -> Result<Vec<f32>, Error> {
+fn exact(head: &Head<'_>, monitor: &dyn Monitor) -> Result<Vec<f32>, Error> {
     let shape = Shape {
         layers: 1,
         heads: 1,
@@ -61,6 +106,6 @@ fn exact(head: &Head<'_>) -> Result<Vec<f32>, Error> {
         residual: &[],
     };
     let mut output = vec![0.0; head.values.len()];
-    ExactAttention::new(&shape).attend(&input, &mut output)?;
+    ExactAttention::watched(&shape, monitor).attend(&input, &mut output)?;
     Ok(output)
 }

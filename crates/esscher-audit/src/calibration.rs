@@ -50,7 +50,7 @@ pub fn calibrate(
 ) -> Result<Option<Calibration>, Error> {
     let mut observations = None;
     for text in texts {
-        let exact = ExactAttention::new(model.shape());
+        let exact = ExactAttention::watched(model.shape(), monitor);
         let so_far = observations.take().unwrap_or_else(|| Observations::none(model.shape()));
         let mut observer = Observer { exact, observations: so_far };
         if model.forward(text, 0, &mut observer, monitor)?.is_none() {
@@ -69,16 +69,19 @@ pub struct Observations {
 }
 
 impl Observations {
-    /// Of the text of a dump.
+    /// Of the text of a dump; nothing if the monitor asked to stop.
     ///
     /// # Errors
     /// Layers whose sizes are not those that the dump states.
-    pub fn of_dump(dump: &Dump) -> Result<Self, Error> {
+    pub fn of_dump(dump: &Dump, monitor: &dyn Monitor) -> Result<Option<Self>, Error> {
         let mut observations = Self::none(&dump.shape);
         for input in (0..dump.layers.len()).filter_map(|layer| dump.layer_input(layer)) {
+            if monitor.should_stop() {
+                return Ok(None);
+            }
             observations.observe(&input)?;
         }
-        Ok(observations)
+        Ok(Some(observations))
     }
 
     /// What several texts tell together; every tilt counts alike.
@@ -138,12 +141,12 @@ fn sizes(shape: &Shape) -> [usize; 4] {
 }
 
 /// Attends exactly and sums what it sees.
-struct Observer {
-    exact: ExactAttention,
+struct Observer<'a> {
+    exact: ExactAttention<'a>,
     observations: Observations,
 }
 
-impl LayerAttention for Observer {
+impl LayerAttention for Observer<'_> {
     fn attend(&mut self, input: &LayerInput<'_>, output: &mut [f32]) -> Result<(), Error> {
         self.exact.attend(input, output)?;
         self.observations.observe(input)

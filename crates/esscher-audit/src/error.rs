@@ -1,6 +1,7 @@
 //! What an audit refuses: which input, what was expected, what was found, what to do.
 
 use crate::candidate::Candidate;
+use esscher_core::Monitor;
 
 /// A request or a checkpoint that makes no sense, by what is wrong with it.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -82,6 +83,16 @@ pub enum Error {
         purpose: String,
         /// What to do.
         remedy: &'static str,
+    },
+    /// A model that takes no text that is long enough.
+    #[error("{model}: its context of {context} tokens is too short for an audit, which needs {needed}")]
+    ShortContext {
+        /// The name of the model.
+        model: String,
+        /// Tokens that the model takes.
+        context: usize,
+        /// Tokens that would do.
+        needed: usize,
     },
     /// A text that the model has no room for.
     #[error("the text reaches token {end}, but the model has room for {context}: shorten the text")]
@@ -180,6 +191,9 @@ pub enum Error {
         /// What to do.
         remedy: &'static str,
     },
+    /// The monitor asked to stop; whoever was given one makes nothing of it.
+    #[error("the work was stopped before its end")]
+    Stopped,
     /// A name that nothing has.
     #[error("`{name}` is not {kind}: expected {expected}")]
     UnknownName {
@@ -190,6 +204,20 @@ pub enum Error {
         /// The names that there are.
         expected: String,
     },
+}
+
+/// Asked inside long loops: an error ends them on all threads.
+pub(crate) fn go_on(monitor: &dyn Monitor) -> Result<(), Error> {
+    if monitor.should_stop() { Err(Error::Stopped) } else { Ok(()) }
+}
+
+/// Nothing of work that the monitor stopped.
+pub(crate) fn unless_stopped<T>(found: Result<T, Error>) -> Result<Option<T>, Error> {
+    match found {
+        Ok(found) => Ok(Some(found)),
+        Err(Error::Stopped) => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 impl Error {

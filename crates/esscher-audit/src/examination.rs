@@ -1,12 +1,13 @@
 //! The examination of a model on a text: the portrait of every head, and how far every candidate is from its outputs.
 
 use crate::Error;
-use crate::answer::answers;
+use crate::answer::answers_watched;
 use crate::assignment::Running;
 use crate::calibration::Calibration;
 use crate::candidate::{Candidate, Frame};
 use crate::checkpoint::Dump;
 use crate::discrepancy::{self, Discrepancy, discrepancy};
+use crate::error::{go_on, unless_stopped};
 use crate::head::unless_lost;
 use crate::layer::{LayerHeads, columns};
 use crate::model::{ExactAttention, LayerAttention, LayerInput, Model, OutputProjection, Shape};
@@ -52,8 +53,8 @@ pub fn examine(
     monitor: &dyn Monitor,
 ) -> Result<Option<Vec<Findings>>, Error> {
     calibration.check(model.shape())?;
-    let exact = ExactAttention::new(model.shape());
-    let mut examiner = Examiner { model, questions, calibration, exact, findings: Vec::new() };
+    let exact = ExactAttention::watched(model.shape(), monitor);
+    let mut examiner = Examiner { model, questions, calibration, exact, monitor, findings: Vec::new() };
     let finished = model.forward(text, 0, &mut examiner, monitor)?;
     Ok(finished.map(|_| examiner.findings))
 }
@@ -71,27 +72,33 @@ pub fn examine_dump(
     monitor: &dyn Monitor,
 ) -> Result<Option<Vec<Findings>>, Error> {
     calibration.check(&dump.shape)?;
-    let mut exact = ExactAttention::new(&dump.shape);
     let mut findings = Vec::new();
-    for (layer, input) in (0..dump.layers.len()).filter_map(|layer| Some((layer, dump.layer_input(layer)?))) {
-        if monitor.should_stop() {
+    for layer in 0..dump.layers.len() {
+        let Some(found) = unless_stopped(examine_dumped(dump, layer, questions, calibration, monitor))?
+        else {
             return Ok(None);
-        }
-        let mut output = vec![0.0; input.tilts.len()];
-        exact.attend(&input, &mut output)?;
-        let projection = dump.output_projection(layer).filter(|_| !input.residual.is_empty());
-        let readers = calibration.layer(layer);
-        findings.extend(examine_layer(
-            &dump.shape,
-            &input,
-            &output,
-            projection.as_ref(),
-            questions,
-            readers,
-        )?);
+        };
+        findings.extend(found);
         monitor.progress(layer + 1, dump.layers.len());
     }
     Ok(Some(findings))
+}
+
+fn examine_dumped(
+    dump: &Dump,
+    layer: usize,
+    questions: &Questions,
+    calibration: &Calibration,
+    monitor: &dyn Monitor,
+) -> Result<Vec<Findings>, Error> {
+    go_on(monitor)?;
+    let layers = dump.layers.len();
+    let input = dump.layer_input(layer).ok_or(Error::NoLayer { layer, layers })?;
+    let mut output = vec![0.0; input.tilts.len()];
+    ExactAttention::watched(&dump.shape, monitor).attend(&input, &mut output)?;
+    let projection = dump.output_projection(layer).filter(|_| !input.residual.is_empty());
+    let readers = calibration.layer(layer);
+    examine_layer(&dump.shape, &input, &output, projection.as_ref(), questions, readers, monitor)
 }
 
 /// Attends exactly and examines the heads of every layer on the way.
@@ -99,7 +106,8 @@ struct Examiner<'a> {
     model: &'a Model,
     questions: &'a Questions,
     calibration: &'a Calibration,
-    exact: ExactAttention,
+    exact: ExactAttention<'a>,
+    monitor: &'a dyn Monitor,
     findings: Vec<Findings>,
 }
 
@@ -116,6 +124,7 @@ impl LayerAttention for Examiner<'_> {
             projection.as_ref(),
             self.questions,
             readers,
+            self.monitor,
         )?);
         Ok(())
     }
@@ -125,7 +134,8 @@ impl LayerAttention for Examiner<'_> {
 /// layer's key-value heads. With an output projection errors are also told relative to the residual stream.
 ///
 /// # Errors
-/// A part of a text or one of fewer than two tokens, a stream that is not of this text, readers of another model.
+/// A part of a text or one of fewer than two tokens, a stream that is not of this text, readers of another model;
+/// [`Error::Stopped`] if the monitor asked to stop.
 pub fn examine_layer(
     shape: &Shape,
     input: &LayerInput<'_>,
@@ -133,6 +143,7 @@ pub fn examine_layer(
     projection: Option<&OutputProjection>,
     questions: &Questions,
     readers: &[Readers],
+    monitor: &dyn Monitor,
 ) -> Result<Vec<Findings>, Error> {
     let heads = LayerHeads::new(shape, input)?;
     if readers.len() != heads.groups() {
@@ -164,10 +175,13 @@ pub fn examine_layer(
         let candidates = questions
             .candidates
             .iter()
-            .map(|(candidate, running)| answers(*candidate, &questions.frame, *running, &members, readers))
+            .map(|(candidate, running)| {
+                answers_watched(*candidate, &questions.frame, *running, &members, readers, monitor)
+            })
             .collect::<Result<Vec<Vec<Vec<f32>>>, Error>>()?;
         let mut findings = Vec::new();
         for (member, seen) in members.iter().enumerate() {
+            go_on(monitor)?;
             let head = group * heads.readers() + member;
             let place = (input.layer * shape.heads + head) as u32;
             let portrait = portrait(seen, &mut Stream::new(questions.seed, place, 0))

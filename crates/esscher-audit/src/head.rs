@@ -60,7 +60,50 @@ pub(crate) fn inner_product(x: &[f32], y: &[f32]) -> f64 {
     if single.is_finite() {
         return f64::from(single);
     }
-    x.iter().zip(y).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum()
+    product_in_double(x, y)
+}
+
+/// x·y in double precision, where no product of single numbers overflows.
+pub(crate) fn product_in_double<'a>(
+    x: impl IntoIterator<Item = &'a f32>,
+    y: impl IntoIterator<Item = &'a f32>,
+) -> f64 {
+    x.into_iter().zip(y).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum()
+}
+
+/// Whether all products of two rows, one of each table, and all their partial sums are finite in single precision.
+pub(crate) fn products_fit(x: &[f32], y: &[f32]) -> bool {
+    // |x·y| ≤ |x||y|, and no row is longer than its table. The bound leaves room for the rounding of the sums of squares.
+    f64::from(dot_in_lanes(x, x)) * f64::from(dot_in_lanes(y, y)) < 1e76
+}
+
+/// Whether all sums of a table's numbers with weights up to 1 are finite in single precision.
+pub(crate) fn sums_fit(table: &[f32]) -> bool {
+    // A sum of squares that does not overflow keeps every number below 2e19.
+    dot_in_lanes(table, table).is_finite()
+}
+
+/// Σ e^s v / Σ e^s over parts of a score s and a value v each, in double precision: for scores and sums that single precision does not
+/// hold. Not a number if a score is not finite, or if there is no part.
+pub(crate) fn mean_in_double<'a, V: IntoIterator<Item = &'a f32>>(
+    parts: impl Iterator<Item = (f64, V)> + Clone,
+    mean: &mut [f32],
+) {
+    let mut largest = f64::NEG_INFINITY;
+    for (score, _) in parts.clone() {
+        // `max` would pass over what is not a number.
+        if !score.is_finite() {
+            return mean.fill(f32::NAN);
+        }
+        largest = largest.max(score);
+    }
+    let (mut total, mut sums) = (0.0, vec![0.0; mean.len()]);
+    for (score, value) in parts {
+        let weight = (score - largest).exp();
+        total += weight;
+        sums.iter_mut().zip(value).for_each(|(sum, entry)| *sum += weight * f64::from(*entry));
+    }
+    mean.iter_mut().zip(&sums).for_each(|(mean, sum)| *mean = (sum / total) as f32);
 }
 
 /// A sum of squares in single precision, or the sum of the row's squares in double precision where the first is not to be trusted.

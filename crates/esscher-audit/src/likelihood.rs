@@ -2,7 +2,7 @@
 
 use crate::Error;
 use crate::head::Order;
-use crate::model::{LayerAttention, Model};
+use crate::model::{LayerAttention, Model, ROWS_TOGETHER};
 use crate::needle::Haystack;
 use esscher_core::Monitor;
 use esscher_core::numerics::linalg::dot;
@@ -31,8 +31,14 @@ pub fn log_loss(
     let Some(hidden) = model.forward(text, 0, attention, monitor)? else {
         return Ok(None);
     };
-    let rows = &hidden[..next.len() * model.shape().width];
-    let likelihoods = model.log_likelihoods(rows, next)?;
+    let mut likelihoods = Vec::with_capacity(next.len());
+    for (hidden, next) in hidden.chunks(ROWS_TOGETHER * model.shape().width).zip(next.chunks(ROWS_TOGETHER)) {
+        if monitor.should_stop() {
+            return Ok(None);
+        }
+        let rows = &hidden[..next.len() * model.shape().width];
+        likelihoods.extend(model.log_likelihoods(rows, next)?);
+    }
     Ok(Some(-likelihoods.iter().sum::<f64>() / next.len() as f64))
 }
 

@@ -4,7 +4,7 @@
 //! length: a softmax over L tokens follows its limit when L is well above e^{s²}. The portrait says what the head asks for and what the
 //! text gives.
 
-use crate::head::{Head, Order};
+use crate::head::{Head, Order, product_in_double};
 use esscher_core::numerics::{Stream, exponentials_f32};
 
 /// What is seen of a head at the queries of one text.
@@ -95,28 +95,33 @@ pub fn portrait(head: &Head<'_>, stream: &mut Stream) -> Option<Portrait> {
     })
 }
 
-fn scores(head: &Head<'_>, position: usize, seen: usize) -> Vec<f32> {
+fn scores(head: &Head<'_>, position: usize, seen: usize) -> Vec<f64> {
     let d = head.dimension;
     let tilt = &head.tilts[position * d..(position + 1) * d];
-    head.keys[..seen * d]
-        .chunks_exact(d)
-        .map(|key| tilt.iter().zip(key).map(|(tilt, key)| tilt * key).sum())
-        .collect()
+    let score = |key: &[f32]| {
+        let single: f32 = tilt.iter().zip(key).map(|(tilt, key)| tilt * key).sum();
+        if single.is_finite() { f64::from(single) } else { product_in_double(tilt, key) }
+    };
+    head.keys[..seen * d].chunks_exact(d).map(score).collect()
 }
 
-fn softmax(scores: &[f32]) -> Vec<f32> {
-    let highest = scores.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    let mut weights: Vec<f32> = scores.iter().map(|score| score - highest).collect();
+/// No numbers if a score is not finite.
+fn softmax(scores: &[f64]) -> Vec<f32> {
+    if scores.iter().any(|score| !score.is_finite()) {
+        return vec![f32::NAN; scores.len()];
+    }
+    let highest = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let mut weights: Vec<f32> = scores.iter().map(|score| (score - highest) as f32).collect();
     exponentials_f32(&mut weights);
     let total: f64 = weights.iter().map(|weight| f64::from(*weight)).sum();
     weights.iter_mut().for_each(|weight| *weight = (f64::from(*weight) / total) as f32);
     weights
 }
 
-fn variance(values: &[f32]) -> f64 {
+fn variance(values: &[f64]) -> f64 {
     let count = values.len().max(1) as f64;
-    let mean = values.iter().map(|value| f64::from(*value)).sum::<f64>() / count;
-    values.iter().map(|value| (f64::from(*value) - mean).powi(2)).sum::<f64>() / count
+    let mean = values.iter().sum::<f64>() / count;
+    values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / count
 }
 
 /// |o_half − o| / |o|, unless the half has no weight or the output is zero.
@@ -143,11 +148,12 @@ fn half_noise(head: &Head<'_>, weights: &[f32], halves: &[bool]) -> Option<f64> 
     Some(moved.sqrt() / norm)
 }
 
-/// The middle of some numbers, the mean of the two middle ones; nothing of nothing.
+/// The middle of some numbers, the mean of the two middle ones; nothing of nothing. What is no number counts as infinite.
 pub fn median(values: &mut [f64]) -> Option<f64> {
     if values.is_empty() {
         return None;
     }
+    values.iter_mut().filter(|value| value.is_nan()).for_each(|value| *value = f64::INFINITY);
     values.sort_by(f64::total_cmp);
     let middle = values.len() / 2;
     Some(if values.len() % 2 == 1 { values[middle] } else { (values[middle - 1] + values[middle]) / 2.0 })

@@ -1,12 +1,13 @@
 //! Attention with replaced heads: the forward pass of a model whose heads are answered as an assignment says.
 
 use crate::Error;
-use crate::answer::answers;
+use crate::answer::answers_watched;
 use crate::assignment::{Assignment, Running};
 use crate::calibration::Calibration;
 use crate::candidate::{Candidate, Frame};
 use crate::layer::{LayerHeads, write_head};
 use crate::model::{ExactAttention, LayerAttention, LayerInput, Shape};
+use esscher_core::Monitor;
 use rayon::prelude::*;
 
 /// A query head and its outputs.
@@ -19,11 +20,12 @@ pub struct ReplacedAttention<'a> {
     frame: &'a Frame,
     running: Running,
     calibration: &'a Calibration,
-    exact: ExactAttention,
+    exact: ExactAttention<'a>,
+    monitor: &'a dyn Monitor,
 }
 
 impl<'a> ReplacedAttention<'a> {
-    /// For a model of this shape.
+    /// For a model of this shape; a call ends with [`Error::Stopped`] soon after the monitor asks for it.
     ///
     /// # Errors
     /// An assignment or a calibration of another model.
@@ -33,6 +35,7 @@ impl<'a> ReplacedAttention<'a> {
         frame: &'a Frame,
         running: Running,
         calibration: &'a Calibration,
+        monitor: &'a dyn Monitor,
     ) -> Result<Self, Error> {
         assignment.check(shape)?;
         calibration.check(shape)?;
@@ -42,7 +45,8 @@ impl<'a> ReplacedAttention<'a> {
             frame,
             running,
             calibration,
-            exact: ExactAttention::new(shape),
+            exact: ExactAttention::watched(shape, monitor),
+            monitor,
         })
     }
 }
@@ -81,7 +85,14 @@ impl LayerAttention for ReplacedAttention<'_> {
                         .map(|(member, _)| *member)
                         .collect();
                     let asked: Vec<_> = members_of.iter().map(|member| members[*member]).collect();
-                    let found = answers(candidate, self.frame, self.running, &asked, &readers[group])?;
+                    let found = answers_watched(
+                        candidate,
+                        self.frame,
+                        self.running,
+                        &asked,
+                        &readers[group],
+                        self.monitor,
+                    )?;
                     outputs
                         .extend(members_of.iter().map(|member| group * heads.readers() + member).zip(found));
                 }

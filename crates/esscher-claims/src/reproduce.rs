@@ -2,7 +2,7 @@
 
 use crate::describe::{Judged, reproduction_document};
 use crate::{Claim, Finding, Scale, chosen_claims, claims};
-use esscher_lab::{Experiment, Outcome, RunFolder, RunsFolder, read_finished};
+use esscher_lab::{ErrorKind, Experiment, Outcome, RunFolder, RunsFolder, read_finished};
 use esscher_questions::conduct::{Error, REPRODUCTIONS, publish};
 use esscher_questions::{Planned, Settings};
 use std::path::{Path, PathBuf};
@@ -56,7 +56,7 @@ pub fn reproduce<E: From<Error>>(
     for (claim, planned) in claims().iter().zip(&planned) {
         let path = folder.join(claim.name);
         if !chosen.iter().any(|one| one.name == claim.name) {
-            if let Some(before) = measured_before(claim, planned, &path) {
+            if let Some(before) = measured_before(claim, planned, &path)? {
                 findings.push(before.finding(Some(path)));
                 judged.push(before);
             }
@@ -81,8 +81,17 @@ pub fn reproduce<E: From<Error>>(
     Ok(Reproduction { folder, report: Some(report), findings, stopped_at: None })
 }
 
-/// A claim that is not asked for now and was finished before, if so.
-fn measured_before<'a>(claim: &'static Claim, planned: &'a Planned, path: &Path) -> Option<Judged<'a>> {
-    let run = read_finished(path).ok().filter(|run| run.specification == planned.specification())?;
-    Judged::of(claim, planned, &run.result, run.provenance).ok()
+/// A claim that is not asked for now and was finished before, if so; one that is damaged would be missed in the report.
+fn measured_before<'a>(
+    claim: &'static Claim,
+    planned: &'a Planned,
+    path: &Path,
+) -> Result<Option<Judged<'a>>, Error> {
+    let run = match read_finished(path) {
+        Ok(run) if run.specification == planned.specification() => run,
+        Ok(_) => return Ok(None),
+        Err(error) if error.kind() == ErrorKind::Unfinished => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    Judged::of(claim, planned, &run.result, run.provenance).map(Some)
 }

@@ -77,14 +77,15 @@ pub fn report(
         ([(_, document)], Some(out)) => (document.clone(), out),
         (several, out) => (esscher_report::compare(several), out.unwrap_or(Path::new("comparison.html"))),
     };
-    let replace = if force { Replace::Any } else { Replace::Marked(esscher_report::GENERATOR) };
+    let replace = if force { Replace::Any } else { Replace::Marked(esscher_report::BEGINNING) };
     write_file(out, esscher_report::html(&document).as_bytes(), replace)?;
     Ok(out.to_path_buf())
 }
 
 /// Whether a path is that of the run's own report.
 fn is_own_report(out: &Path, run: &Path) -> bool {
-    let place = |folder: &Path| folder.canonicalize().ok();
+    // A name alone lies in the folder at hand.
+    let place = |folder: &Path| Path::new(".").join(folder).canonicalize().ok();
     out.file_name().is_some_and(|name| name == REPORT)
         && place(run).is_some_and(|run| out.parent().and_then(place) == Some(run))
 }

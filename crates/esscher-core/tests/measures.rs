@@ -571,3 +571,135 @@ fn tilting_far_and_back_again_forgets_nothing() {
     let back = signs.tilted(&[400.0]).unwrap().tilted(&[-800.0]).unwrap();
     assert_eq!(back.mean().unwrap(), [-1.0]);
 }
+
+/// KL and D₂ by mpmath with 60 digits. At 10⁻⁸ the plain differences have no digit left; the tolerance is of a few roundings.
+#[test]
+fn divergences_keep_their_digits_at_small_tilts() {
+    let near = |what: &str, found: Result<f64>, expected: f64| {
+        let found = found.unwrap();
+        assert!((found / expected - 1.0).abs() < 1e-14, "{what}: {found:e} instead of {expected:e}");
+    };
+    for (dimension, tilt, divergence, renyi, log_partition) in [
+        (1, 1e-8, 5e-17, 1e-16, 5e-17),
+        (2, 1e-8, 2.5e-17, 5e-17, 2.5e-17),
+        (3, 1e-8, 1.6666666666666667e-17, 3.3333333333333335e-17, 1.6666666666666667e-17),
+        (3, 1e-3, 1.6666665000000177e-07, 3.333332555555774e-07, 1.6666666111111146e-07),
+        (3, 0.3, 0.014866273676851354, 0.02938551450626919, 0.014955255419671121),
+        (9, 1e-8, 5.5555555555555555e-18, 1.1111111111111111e-17, 5.5555555555555555e-18),
+        (9, 2.0, 0.20970119694084574, 0.3918949206178896, 0.21792644893483074),
+    ] {
+        let (sphere, mut along) = (Sphere::new(dimension, 1.0).unwrap(), vec![0.0; dimension]);
+        along[0] = tilt;
+        near("Λ of the sphere", sphere.log_partition(&along), log_partition);
+        near("KL of the sphere", sphere.tilt_divergence(&along), divergence);
+        near("D₂ of the sphere", sphere.renyi_divergence(&along), renyi);
+    }
+    let signs = Empirical::from_tokens(1, &[1.0, -1.0]).unwrap();
+    near("KL of two signs", signs.tilt_divergence(&[1e-8]), 5e-17);
+    near("D₂ of two signs", signs.renyi_divergence(&[1e-8]), 1e-16);
+    let far = Empirical::from_tokens(1, &[1e8, 1e8 + 1.0, 1e8 + 3.0]).unwrap();
+    let far = far.with_weights(&[1.0, 1.0, 2.0]).unwrap();
+    let gaussian = |mean: f64, variance: f64| -> Law {
+        Arc::new(Gaussian::new(&[mean], mat![[variance]].as_ref()).unwrap())
+    };
+    let mixture = Mixture::new(vec![(1.0, gaussian(1.0, 4.0)), (3.0, gaussian(-1.0, 0.25))]).unwrap();
+    for (what, law, tilt, divergence, renyi) in [
+        ("a prompt far away", &far as &dyn Measure, 1e-8, 8.437499984375e-17, 1.6874999953124998e-16),
+        ("a prompt far away", &far, 1e-3, 8.435931378715023e-07, 1.6870283939015483e-06),
+        ("a prompt far away", &far, 0.7, 0.26952754861943795, 0.39166277385404574),
+        ("a prompt far away", &far, 300.0, std::f64::consts::LN_2, std::f64::consts::LN_2),
+        ("a mixture", &mixture, 1e-8, 9.687500165625003e-17, 1.937500049687501e-16),
+        ("a mixture", &mixture, 1e-3, 9.704082475403503e-07, 1.9424780745669254e-06),
+        ("a mixture", &mixture, 0.7, 1.3697715324135515, 2.833594144456271),
+        ("a mixture", &mixture, 5.0, 51.38629436111989, 101.3862943611199),
+        // θᵀGθ/2, whatever the mean.
+        ("a Gaussian far away", &*gaussian(1e8, 2.0), 1e-8, 1e-16, 2e-16),
+    ] {
+        near(what, law.tilt_divergence(&[tilt]), divergence);
+        near(what, law.renyi_divergence(&[tilt]), renyi);
+    }
+    // Of an integral of variances.
+    let tilted = Sphere::new(3, 1.0).unwrap().tilted(&[0.75, 0.0, 0.0]).unwrap();
+    for (tilt, divergence, renyi) in [
+        (1e-8, 1.4946794045153404e-17, 2.9893588062285704e-17),
+        (1e-3, 1.4943991035257734e-07, 2.988517748776511e-07),
+    ] {
+        near("KL of a tilted sphere", tilted.tilt_divergence(&[tilt, 0.0, 0.0]), divergence);
+        near("D₂ of a tilted sphere", tilted.renyi_divergence(&[tilt, 0.0, 0.0]), renyi);
+    }
+}
+
+/// KL = Var⟨θ, z⟩/2 and D₂ = Var⟨θ, z⟩ to first order: 10⁻⁴ at tilts of 10⁻⁵, whose skewness is of order one. A user's mean is
+/// of differences, whose errors are larger than that.
+#[test]
+fn divergences_of_every_family_begin_with_the_variance() {
+    for measure in families().into_iter().filter(|measure| measure.family() != "user's law") {
+        let dimension = measure.dimension();
+        let tilt =
+            |size: f64| -> Vec<f64> { (0..dimension).map(|i| size * (0.3 + i as f64).sin()).collect() };
+        for law in [measure.clone(), measure.tilted(&tilt(0.7)).unwrap()] {
+            for size in [1e-5, 1e-8] {
+                let tilt = tilt(size);
+                let covariance = law.covariance().unwrap();
+                let variance = linalg::dot(&tilt, &linalg::apply(covariance.as_ref(), &tilt));
+                let (divergence, renyi) =
+                    (law.tilt_divergence(&tilt).unwrap(), law.renyi_divergence(&tilt).unwrap());
+                assert!((divergence - 0.5 * variance).abs() <= 1e-4 * variance, "{law:?}: {divergence:e}");
+                assert!((renyi - variance).abs() <= 1e-4 * variance, "{law:?}: {renyi:e}");
+            }
+        }
+    }
+    // Many tokens, many directions: never below zero.
+    let (mut tokens, mut tilts) = (vec![0.0; 3000], vec![0.0; 300]);
+    Stream::new(4, 0, 0).fill_normals(&mut tokens);
+    Stream::new(5, 0, 0).fill_normals(&mut tilts);
+    let prompt = Empirical::from_tokens(3, &tokens).unwrap();
+    for (index, tilt) in tilts.chunks_exact(3).enumerate() {
+        let size = 10f64.powi(-(index as i32 % 20));
+        let tilt: Vec<f64> = tilt.iter().map(|entry| size * entry).collect();
+        let (divergence, renyi) =
+            (prompt.tilt_divergence(&tilt).unwrap(), prompt.renyi_divergence(&tilt).unwrap());
+        assert!(divergence > 0.0 && renyi > divergence, "{size:e}: {divergence:e} {renyi:e}");
+    }
+}
+
+/// Where tokens have no score, because it underflows every double, or cannot be measured from the first.
+#[test]
+fn divergences_of_prompts_at_the_ends_of_the_doubles_are_right_or_refused() {
+    let ends = Empirical::from_tokens(1, &[1.5e308, -1.5e308]).unwrap();
+    // Two signs at tilt 1.5: θ tanh θ − ln cosh θ and ln(1 + tanh²θ).
+    let (divergence, renyi) =
+        (1.5 * 1.5f64.tanh() - 1.5f64.cosh().ln(), (1.5f64.tanh() * 1.5f64.tanh()).ln_1p());
+    assert!((ends.tilt_divergence(&[1e-308]).unwrap() - divergence).abs() < 1e-14);
+    assert!((ends.renyi_divergence(&[1e-308]).unwrap() - renyi).abs() < 1e-14);
+    let gone = Empirical::from_tokens(1, &[1.0, -1e200]).unwrap();
+    // All weight on one token of two.
+    for found in [gone.tilt_divergence(&[1e200]), gone.renyi_divergence(&[1e200])] {
+        assert!((found.unwrap() - std::f64::consts::LN_2).abs() < 1e-15);
+    }
+    let none = Empirical::from_tokens(1, &[1e200, 2e200]).unwrap();
+    assert!(matches!(none.tilt_divergence(&[1e200]), Err(Error::Overflow { .. })));
+}
+
+#[test]
+fn a_tolerance_that_makes_no_sense_is_refused_before_a_law_is_blamed() {
+    let check = |identity, derivative| {
+        let tolerance = LawTolerance { identity, derivative, ..LawTolerance::default() };
+        check_laws(Arc::new(Cube::new(1).unwrap()), &[vec![0.3]], tolerance)
+    };
+    for (found, name) in [
+        (check(f64::NAN, 1e-6), "identities is NaN"),
+        (check(-1e-3, 1e-6), "identities is -0.001"),
+        (check(1e-10, f64::INFINITY), "derivatives is inf"),
+    ] {
+        let Err(LawViolation::Refused(error)) = found else { panic!("{name}: {found:?}") };
+        assert!(error.to_string().contains(name), "{error}");
+    }
+}
+
+#[test]
+fn a_user_mean_that_is_no_number_is_called_by_its_name() {
+    let law = Custom::new(1, |tilt| tilt[0] * tilt[0]).unwrap().with_tilted_mean(|_| vec![f64::NAN]);
+    let error = law.tilted_mean(&[0.5]).unwrap_err().to_string();
+    assert!(error.contains("the user's tilted mean returned NaN at tilt [0.5]"), "{error}");
+}

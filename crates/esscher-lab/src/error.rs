@@ -14,7 +14,7 @@ pub enum Error {
     Mistake(#[from] Mistake),
 
     /// A specification's file that cannot be read.
-    #[error("cannot read {}: {}", file.display(), reason(source))]
+    #[error("cannot read {}: {}", file.display(), system_reason(source))]
     NoSpecification {
         /// The file.
         file: PathBuf,
@@ -29,8 +29,17 @@ pub enum Error {
         file: PathBuf,
     },
 
+    /// A specification whose normal form is too long.
+    #[error("the specification is too long: its normal form has {bytes} bytes, expected at most {most}")]
+    LongSpecification {
+        /// Its bytes, with every default written out.
+        bytes: u64,
+        /// The most that are read again.
+        most: u64,
+    },
+
     /// The operating system refused.
-    #[error("cannot {action} {}: {}", path.display(), reason(source))]
+    #[error("cannot {action} {}: {}", path.display(), system_reason(source))]
     File {
         /// What was tried: read, write, lock, create, list.
         action: &'static str,
@@ -92,6 +101,20 @@ pub enum Error {
         most: u64,
     },
 
+    /// A table that is too large to be written.
+    #[error(
+        "{} is not written: its table has {bytes} bytes, expected at most {most}, which is what is read again",
+        path.display()
+    )]
+    LargeTable {
+        /// The file that it would have been.
+        path: PathBuf,
+        /// Its bytes.
+        bytes: u64,
+        /// The most that are read again.
+        most: u64,
+    },
+
     /// A target that stays as it is.
     #[error("{} is not written: {reason}", path.display())]
     NotReplaced {
@@ -103,8 +126,11 @@ pub enum Error {
         is_foreign: bool,
     },
 
-    /// The folder in which a run began is no longer there.
-    #[error("{} was moved, removed or replaced while this run worked in it", folder.display())]
+    /// The folder in which a run began, or its lock, is no longer there.
+    #[error(
+        "{} or the file .lock in it was moved, removed or replaced while this run worked in it",
+        folder.display()
+    )]
     Gone {
         /// Where it was.
         folder: PathBuf,
@@ -230,16 +256,21 @@ impl Error {
             Error::Damaged { path, .. } => Some(match path.file_name().and_then(|name| name.to_str()) {
                 Some("spec.toml") => format!("restore it, or start again in another folder with {folder}"),
                 Some("provenance.json") => {
-                    "delete it and run the experiment again: its history is lost, finished units are kept"
+                    "delete it and run the experiment again: its history is lost; units whose shards are there are kept, the \
+                     others are computed again"
                         .to_string()
                 }
                 Some("result.parquet") => {
-                    "delete it and run the experiment again: it is merged anew from the shards".to_string()
+                    "delete it and run the experiment again: it is made anew from the shards; where these were deleted, all \
+                     units are computed again"
+                        .to_string()
                 }
-                _ => format!(
+                Some(name) if name.ends_with(".parquet") => format!(
                     "delete {} and run the experiment again: that unit is computed anew",
                     path.display()
                 ),
+                // A unit that came from another machine was not written anywhere.
+                _ => "run the experiment again: that unit is computed anew".to_string(),
             }),
             Error::Unfinished { .. } => Some(format!("`{run}` finishes it")),
             Error::Foreign { reason, .. } if reason.contains("instruction set") => Some(format!(
@@ -263,7 +294,7 @@ impl Error {
             }
             Error::NotReplaced { .. } => Some("choose another name".to_string()),
             Error::Gone { .. } => Some(
-                "finished units are in the folder that was moved, if it still exists: move it back and run the same again"
+                "finished units are in that folder, if it still exists: move it back if it was moved, and run the same again"
                     .to_string(),
             ),
             Error::NotARun { .. } => Some(format!("check the path; `{run}` makes a run folder")),
@@ -272,6 +303,9 @@ impl Error {
             }
             Error::WrongSum { .. } => {
                 Some("give the file that was meant, or the SHA-256 of this one".to_string())
+            }
+            Error::LongSpecification { .. } | Error::LargeTable { .. } => {
+                Some("divide the experiment into several, each with its own specification".to_string())
             }
             Error::LargeSpecification { .. }
             | Error::TooLarge { .. }
@@ -282,7 +316,13 @@ impl Error {
 
     /// Whether the request made no sense, as opposed to work that could not be done.
     pub fn is_request(&self) -> bool {
-        matches!(self, Error::Mistake(_) | Error::NoSpecification { .. } | Error::LargeSpecification { .. })
+        matches!(
+            self,
+            Error::Mistake(_)
+                | Error::NoSpecification { .. }
+                | Error::LargeSpecification { .. }
+                | Error::LongSpecification { .. }
+        )
     }
 
     pub(crate) fn file(action: &'static str, path: &Path, source: io::Error) -> Self {
@@ -290,8 +330,37 @@ impl Error {
     }
 }
 
-/// The system's reason without its number.
-fn reason(error: &io::Error) -> String {
+/// The system's reason as a part of a sentence: without its number, and without the capital that it begins with.
+pub fn system_reason(error: &io::Error) -> String {
     let text = error.to_string();
-    text.split(" (os error").next().unwrap_or(&text).to_lowercase()
+    let reason = text.split(" (os error").next().unwrap_or(&text);
+    let mut letters = reason.chars();
+    match letters.next() {
+        // Not that of an abbreviation: UTF-8, I/O.
+        Some(first)
+            if !letters.as_str().chars().take_while(|letter| *letter != ' ').any(char::is_uppercase) =>
+        {
+            first.to_lowercase().chain(letters).collect()
+        }
+        _ => reason.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_of_the_system_loses_its_number_and_its_first_capital_only() {
+        for (said, reason) in [
+            ("No such file or directory (os error 2)", "no such file or directory"),
+            ("it is not UTF-8 text", "it is not UTF-8 text"),
+            ("UTF-8 was expected", "UTF-8 was expected"),
+            ("I/O error", "I/O error"),
+            ("A lock", "a lock"),
+            ("", ""),
+        ] {
+            assert_eq!(system_reason(&io::Error::other(said)), reason);
+        }
+    }
 }

@@ -36,8 +36,10 @@ impl RunFolder {
     /// Opens the folder for this experiment; makes it if there is none.
     ///
     /// # Errors
-    /// Another process works in it; it holds another specification; it cannot be written.
+    /// Another process works in it; it holds another specification; it cannot be written; a specification that is too long to be
+    /// read again.
     pub fn open(path: &Path, experiment: &dyn Experiment) -> Result<Self> {
+        files::check_own_specification(experiment.specification())?;
         files::create_folder(path)?;
         let check = || match files::read_own_specification(&path.join(SPECIFICATION))? {
             None => check_unused(path),
@@ -49,6 +51,7 @@ impl RunFolder {
         check()?;
         folder.keep_specification(experiment)?;
         folder.sweep()?;
+        // Checked while it was swept.
         files::create_folder(&path.join(SHARDS))?;
         Ok(folder)
     }
@@ -71,7 +74,10 @@ impl RunFolder {
 
     /// Removes what killed processes left half written.
     fn sweep(&self) -> Result<()> {
-        ["", SHARDS, FIGURES].iter().try_for_each(|name| files::sweep(&self.path.join(name)))
+        let inner = [SHARDS, FIGURES].map(|name| self.path.join(name));
+        inner.iter().try_for_each(|folder| files::check_own_folder(folder))?;
+        files::sweep(&self.path)?;
+        inner.iter().try_for_each(|folder| files::sweep(folder))
     }
 
     /// Where it is.
@@ -115,7 +121,7 @@ impl RunFolder {
 
     pub(crate) fn write_shard(&self, identity: &Identity, unit: usize, table: &Table) -> Result<()> {
         let (name, bytes) = shard::encode(identity, unit, table)?;
-        self.write(&format!("{SHARDS}/{name}"), &bytes)
+        self.write_table(&format!("{SHARDS}/{name}"), &bytes)
     }
 
     /// Where the shard of a unit with this table is.
@@ -138,7 +144,12 @@ impl RunFolder {
     }
 
     pub(crate) fn write_result(&self, bytes: &[u8]) -> Result<()> {
-        self.write(RESULT, bytes)
+        self.write_table(RESULT, bytes)
+    }
+
+    fn write_table(&self, name: &str, bytes: &[u8]) -> Result<()> {
+        files::check_table(&self.path.join(name), bytes.len() as u64)?;
+        self.write(name, bytes)
     }
 
     pub(crate) fn result_path(&self) -> PathBuf {
@@ -199,6 +210,8 @@ impl RunsFolder {
     /// # Errors
     /// Something that is not a file is in the way; it cannot be written.
     pub fn write(&self, name: &str, bytes: &[u8]) -> Result<()> {
+        // Nothing else tells it from a folder in which somebody keeps runs and pages about them.
+        files::write_own(&self.path.join(files::RUNS), b"")?;
         files::write_own(&self.path.join(name), bytes)
     }
 }

@@ -13,7 +13,7 @@ crate::named! {
         Unknown = "unknown",
         /// An array that holds something else than numbers, or is damaged or too large.
         Array = "array",
-        /// The system refuses to read or write a file or a folder.
+        /// The system refuses to read or write a file or a folder, or to start threads.
         File = "file",
         /// A file whose content is not what was written.
         Damaged = "damaged",
@@ -40,8 +40,17 @@ impl Error {
     /// The kind of trouble that this is.
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Error::Mistake(_) | Error::LargeSpecification { .. } => ErrorKind::Specification,
-            Error::NoSpecification { .. } | Error::File { .. } | Error::TooLarge { .. } => ErrorKind::File,
+            Error::Mistake(_) | Error::LargeSpecification { .. } | Error::LongSpecification { .. } => {
+                ErrorKind::Specification
+            }
+            // Read, and no text.
+            Error::NoSpecification { source, .. } if source.kind() == std::io::ErrorKind::InvalidData => {
+                ErrorKind::Specification
+            }
+            Error::NoSpecification { .. }
+            | Error::File { .. }
+            | Error::TooLarge { .. }
+            | Error::LargeTable { .. } => ErrorKind::File,
             Error::Damaged { .. } | Error::WrongSum { .. } => ErrorKind::Damaged,
             Error::InUse { .. } => ErrorKind::InUse,
             Error::OtherSpecification { .. }

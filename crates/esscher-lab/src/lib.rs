@@ -24,11 +24,11 @@ pub mod specification;
 mod table;
 
 pub use account::Account;
-pub use error::{Error, Result, SettingNames};
+pub use error::{Error, Result, SettingNames, system_reason};
 pub use experiment::{Experiment, Failure, Unit};
 pub use files::{
-    Exclusive, Replace, TemporaryFolder, digest as sha256, file_sha256, list as list_files, open_file,
-    place_file, read_file, read_specification, write_file,
+    Exclusive, Replace, TemporaryFolder, abandon_writes, digest as sha256, file_sha256, list as list_files,
+    open_file, place_file, read_file, read_specification, write_file,
 };
 pub use folder::{FinishedRun, RunFolder, RunsFolder, read_finished, specification_of};
 pub use kind::ErrorKind;

@@ -28,9 +28,11 @@ pub fn merge(
     let units = experiment.units().len();
     let mut gathered: BTreeMap<usize, folder::Shard> = BTreeMap::new();
     let mut sessions: Vec<WorkSession> = Vec::new();
-    for source in sources {
+    for (index, source) in sources.iter().enumerate() {
         let found = folder::specification_of(source)?;
-        folder::check_specification(source, experiment.specification(), found.as_bytes()).map_err(mixed)?;
+        let checked = folder::check_specification(source, experiment.specification(), found.as_bytes());
+        // The first folder is not compared with itself.
+        checked.map_err(|error| if index == 0 { error } else { mixed(error) })?;
         for (unit, shard) in folder::read_shards(source, &identity, units)? {
             keep(&mut gathered, unit, shard)?;
         }
@@ -47,14 +49,16 @@ pub fn merge(
         return Ok((folder, result, provenance));
     }
     let mut done = folder::read_shards(folder.path(), &identity, units)?;
+    let known = provenance.sessions.clone();
+    provenance.sessions.extend(sessions.into_iter().filter(|session| !known.contains(session)));
+    // Before the shards, so that none is kept without its history: units may be missing.
+    folder.write_provenance(&provenance)?;
     for (unit, shard) in gathered {
         if !done.contains_key(&unit) {
             folder.write_shard(&identity, unit, &shard.table)?;
         }
         keep(&mut done, unit, shard)?;
     }
-    let known = provenance.sessions.clone();
-    provenance.sessions.extend(sessions.into_iter().filter(|session| !known.contains(session)));
     if let Some(first) = (0..units).find(|unit| !done.contains_key(unit)) {
         return Err(Error::Incomplete { missing: units - done.len(), total: units, first });
     }

@@ -9,6 +9,7 @@ use std::io::Read;
 use std::os::unix::fs::{FileTypeExt, symlink};
 use std::path::Path;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 const OURS: Replace = Replace::Marked("<ours>");
 
@@ -84,12 +85,16 @@ fn pipes_and_devices_are_written_into() {
         let fifo = fifo.clone();
         std::thread::spawn(move || fs::read(fifo).unwrap())
     };
+    // More than a pipe holds, so that the writer waits for the reader.
+    let long = "<ours>".repeat(100_000).into_bytes();
     // The reader needs a moment to come.
-    while let Err(error) = write_file(&fifo, b"<ours>", OURS) {
+    let began = Instant::now();
+    while let Err(error) = write_file(&fifo, &long, OURS) {
         assert!(matches!(error, Error::NotReplaced { .. }), "{error}");
+        assert!(began.elapsed() < Duration::from_secs(60), "{error}");
         std::thread::yield_now();
     }
-    assert_eq!(reader.join().unwrap(), b"<ours>");
+    assert!(reader.join().unwrap() == long);
     assert!(fs::metadata(&fifo).unwrap().file_type().is_fifo());
     // A link to a device, because the device itself is not ours to risk.
     let null = place.path().join("null");
@@ -110,6 +115,19 @@ fn files_of_a_run_are_no_target() {
         assert!(refused.to_string().contains("a file of the run in"), "{refused}");
     }
     assert_eq!(fs::read_to_string(run.join("spec.toml")).unwrap(), "kind = \"path\"\n");
+    // Nor are files in folders that are not there yet, wherever the way leads.
+    let before = names(&run);
+    for name in
+        ["run/new/page.html", "run/new/newer/page.html", "run/figures/a/b/page.html", "x/../run/page.html"]
+    {
+        let refused = write_file(&place.path().join(name), b"<ours>", Replace::Any).unwrap_err();
+        assert!(refused.to_string().contains("a file of the run in"), "{refused}");
+    }
+    assert_eq!((names(&run), names(&run.join("figures"))), (before, vec![]));
+    // But a page beside runs is.
+    for _ in 0..2 {
+        write_file(&place.path().join("comparison.html"), b"<ours>", OURS).unwrap();
+    }
 }
 
 #[test]
@@ -200,8 +218,16 @@ fn a_folder_of_several_runs_is_not_taken_from_somebody_else() {
     // With one of the runs it is ours.
     fs::write(folder.join("one/spec.toml"), "").unwrap();
     let ours = RunsFolder::open(&folder, &runs).unwrap();
-    ours.write("report.html", b"all").unwrap();
+    for _ in 0..2 {
+        ours.write("report.html", b"all").unwrap();
+    }
     assert_eq!(fs::read_to_string(folder.join("report.html")).unwrap(), "all");
+    // Its files are no target for anything else.
+    for name in ["report.html", "verdicts.json", "notes/new.html"] {
+        let refused = write_file(&folder.join(name), b"<ours>", Replace::Any).unwrap_err();
+        assert!(refused.to_string().contains("a file of the run in"), "{refused}");
+    }
+    assert_eq!(names(&folder), [".runs", "one", "report.html"]);
     // And that of a single run is none of several.
     let refused = RunsFolder::open(&folder.join("one"), &runs).unwrap_err();
     assert!(refused.to_string().contains("that of a single run"), "{refused}");

@@ -2,8 +2,8 @@
 
 use esscher_core::{Monitor, Unwatched};
 use esscher_lab::{
-    Beginning, Column, Error, Experiment, Failure, Origin, Outcome, RunFolder, Session, SettingNames, Share,
-    Table, Unit, Watcher, compute_shard, merge, run,
+    Beginning, Column, Error, Experiment, Failure, Origin, Outcome, Provenance, RunFolder, Session,
+    SettingNames, Share, Table, Unit, Watcher, compute_shard, merge, run,
 };
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -172,6 +172,10 @@ fn shards_of_three_machines_make_the_bytes_of_one_run() {
     let merged = place.path().join("merged");
     let missing = merge(&experiment, &folders[..2], &merged, &origin()).unwrap_err();
     assert!(matches!(missing, Error::Incomplete { missing: 4, total: 12, first: 2 }), "{missing:?}");
+    // What it keeps has its history.
+    let history: Provenance =
+        serde_json::from_slice(&fs::read(merged.join("provenance.json")).unwrap()).unwrap();
+    assert_eq!(history.sessions.iter().map(|session| session.units).collect::<Vec<_>>(), [Some(4), Some(4)]);
     // Shards of one set merge on a machine that has another.
     let elsewhere = Squares { instruction_set: "another".to_string(), ..Squares::new(1) };
     let (_, _, provenance) = merge(&elsewhere, &folders, &merged, &origin()).unwrap();
@@ -189,13 +193,18 @@ fn shards_of_another_specification_or_instruction_set_are_refused() {
     whole(&other, &Squares::new(2)).unwrap();
     let experiment = Squares::new(1);
     let merged = place.path().join("merged");
-    let refused = merge(&experiment, std::slice::from_ref(&other), &merged, &origin()).unwrap_err();
+    let first = place.path().join("first");
+    whole(&first, &experiment).unwrap();
+    let refused = merge(&experiment, &[first, other.clone()], &merged, &origin()).unwrap_err();
     let text = refused.to_string();
     assert!(
         text.contains("line 2 of its spec.toml says `seed = 2`, that of the first says `seed = 1`"),
         "{text}"
     );
     assert!(refused.hint(&NAMES).is_some_and(|hint| hint.contains("one seed")));
+    // The first folder is not said to differ from itself.
+    let text = merge(&experiment, std::slice::from_ref(&other), &merged, &origin()).unwrap_err().to_string();
+    assert!(text.contains("line 2 of its spec.toml says `seed = 2`, this run says `seed = 1`"), "{text}");
 
     // The same specification computed with other instructions.
     let vector = place.path().join("vector");
@@ -349,10 +358,9 @@ fn tables_refuse_what_does_not_fit() {
     let row = table.rows().next().unwrap();
     assert!(row.real("a").is_err() && row.optional_real("a").unwrap().is_none() && row.text("c").is_err());
     let refused = table.push([f64::INFINITY.into(), "the widest law".into()]).unwrap_err().to_string();
-    assert_eq!(
-        refused,
-        "the a (the widest law) overflows double precision: scale the tokens, the query or the matrices down"
-    );
+    assert_eq!(refused, "the a (the widest law) is ∞, which is no finite number");
+    let refused = table.push([f64::NAN.into(), "x".into()]).unwrap_err().to_string();
+    assert_eq!(refused, "the a (x) is undefined, which is no finite number");
     assert!(Table::from_parquet(b"PAR1").is_err());
     let other = Table::new(&[("a", Column::Real)]);
     assert!(table.append(other).is_err());
@@ -532,7 +540,12 @@ fn a_run_whose_folder_goes_says_so_and_makes_no_other() {
     let (path, moved) = (place.path().join("run"), place.path().join("moved"));
     let meddle: [(&str, &(dyn Fn() + Sync)); 3] = [
         ("moved", &|| fs::rename(&path, &moved).unwrap()),
-        ("removed", &|| fs::remove_dir_all(&path).unwrap()),
+        // Another thread may write meanwhile.
+        ("removed", &|| {
+            while path.exists() {
+                let _ = fs::remove_dir_all(&path);
+            }
+        }),
         ("replaced", &|| {
             fs::rename(&path, place.path().join("old")).unwrap();
             fs::create_dir(&path).unwrap();
@@ -576,6 +589,30 @@ fn links_in_the_place_of_files_of_a_run_are_refused_and_not_followed() {
     let error = whole(&path, &Squares::new(1)).unwrap_err();
     assert!(error.to_string().contains("it is a link, expected a file that this run wrote"), "{error}");
     assert!(!target.exists());
+    // Nor are links in the place of its folders, whatever is behind them.
+    fs::create_dir(&target).unwrap();
+    let mine = [target.join("rates.svg"), target.join(".part-of-my-thesis")];
+    mine.iter().for_each(|file| fs::write(file, "mine").unwrap());
+    for name in ["figures", "shards"] {
+        let path = place.path().join(format!("run-with-{name}"));
+        whole(&path, &Squares::new(1)).unwrap();
+        let open = RunFolder::open_existing(&path).unwrap();
+        let _ = fs::remove_dir_all(path.join(name));
+        std::os::unix::fs::symlink(&target, path.join(name)).unwrap();
+        let told = "it is a link, expected a folder that this run made";
+        let refused = open.write(&format!("{name}/rates.svg"), b"ours").unwrap_err();
+        assert!(refused.to_string().contains(told), "{refused}");
+        drop(open);
+        for refused in [whole(&path, &Squares::new(1)).err(), RunFolder::open_existing(&path).err()] {
+            let refused = refused.unwrap();
+            assert!(
+                matches!(refused, Error::Foreign { .. }) && refused.to_string().contains(told),
+                "{refused}"
+            );
+        }
+    }
+    assert!(mine.iter().all(|file| fs::read(file).unwrap() == b"mine"));
+    assert_eq!(fs::read_dir(&target).unwrap().count(), 2);
 }
 
 #[test]
@@ -590,6 +627,37 @@ fn files_of_a_run_that_were_blown_up_are_refused_without_being_read() {
         let told = error.to_string();
         assert!(told.contains(name) && (told.contains("too large") || told.contains("damaged")), "{told}");
     }
+}
+
+#[test]
+fn a_specification_is_longer_in_its_normal_form_than_as_it_was_given() {
+    let place = tempfile::tempdir().unwrap();
+    let long =
+        |bytes: usize| Squares { specification: format!("#{}\n", "x".repeat(bytes)), ..Squares::new(1) };
+    // More than is read of what a user gives.
+    let path = place.path().join("long");
+    for computed in [UNITS, 0] {
+        let outcome = whole(&path, &long(5 << 20)).unwrap();
+        assert!(matches!(outcome, Outcome::Finished { computed: found, .. } if found == computed));
+    }
+    esscher_lab::read_finished(&path).unwrap();
+    // What could not be read again is refused before anything is computed or made.
+    let (experiment, path) = (long(64 << 20), place.path().join("too long"));
+    let refused = whole(&path, &experiment).unwrap_err();
+    assert!(matches!(refused, Error::LongSpecification { .. }) && refused.is_request(), "{refused}");
+    assert!(experiment.calls.load(Ordering::Relaxed) == 0 && !path.exists());
+}
+
+#[test]
+fn a_run_whose_lock_alone_goes_says_so() {
+    let place = tempfile::tempdir().unwrap();
+    let experiment = Squares::new(1);
+    let folder = RunFolder::open(place.path(), &experiment).unwrap();
+    let watcher = Meddle(|| fs::remove_file(place.path().join(".lock")).unwrap(), AtomicUsize::new(0));
+    let error = run(&experiment, &folder, Share::WHOLE, &origin(), &watcher).unwrap_err();
+    assert!(error.to_string().contains("or the file .lock in it was moved, removed or replaced"), "{error}");
+    drop(folder);
+    assert!(matches!(whole(place.path(), &experiment).unwrap(), Outcome::Finished { .. }));
 }
 
 #[test]

@@ -2,12 +2,17 @@
 
 use super::catalogue::{NamedModel, Package, Registry};
 use super::error::ModelError;
+use std::env;
 use std::ffi::OsStr;
 use std::fmt;
-use std::fs::OpenOptions;
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
-use std::path::Path;
-use std::process::{Command, ExitStatus, Stdio};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
 
 impl fmt::Display for Package {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -83,7 +88,7 @@ pub(super) fn fetch(
         if let Some(path) = search_path {
             command.env("PATH", path);
         }
-        let (status, said) = match run(&mut command, &folder.join(SAID)) {
+        let (status, said) = match run(&mut command, folder) {
             Ok(ended) => ended,
             Err(error) if error.kind() == ErrorKind::NotFound => continue,
             Err(error) => return Err(ModelError::ClientFailed { command: typed, said: error.to_string() }),
@@ -100,23 +105,88 @@ pub(super) fn fetch(
     Err(ModelError::no_client(model))
 }
 
-/// Where a client's words go: a file of this name is taken for no archive.
-const SAID: &str = "said.txt";
-
 /// What a client says last tells why it failed; more is not kept in memory.
 const LAST_SAID: u64 = 64 << 10;
 
-/// Runs a client, whose words go to a file: how it ended, and the last of what it said.
-fn run(command: &mut Command, words: &Path) -> io::Result<(ExitStatus, String)> {
-    let mut said = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(words)?;
+/// Runs a client that fills a folder: how it ended, and the last of what it said.
+fn run(command: &mut Command, folder: &Path) -> io::Result<(ExitStatus, String)> {
+    let mut said = file_for_words(folder)?;
     // Copies of a handle share their place in the file, so that neither writes over the other.
     command.stdout(Stdio::from(said.try_clone()?)).stderr(Stdio::from(said.try_clone()?));
-    let status = command.status()?;
+    let status = RunningClient::start(command, folder)?.wait()?;
     let length = said.metadata()?.len();
     said.seek(SeekFrom::Start(length.saturating_sub(LAST_SAID)))?;
     let mut last = Vec::new();
     said.take(LAST_SAID).read_to_end(&mut last)?;
     Ok((status, String::from_utf8_lossy(&last).into_owned()))
+}
+
+/// A file that no client takes for its own, where the system keeps such files: on the disk that a package fills, no client could say so.
+fn file_for_words(folder: &Path) -> io::Result<File> {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let name = format!("esscher-client-{}-{number}.txt", std::process::id());
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create_new(true);
+    let elsewhere = env::temp_dir().join(&name);
+    match options.open(&elsewhere) {
+        Ok(file) => {
+            // Where an open file may be removed, nothing is left of it however this ends.
+            let _ = fs::remove_file(elsewhere);
+            Ok(file)
+        }
+        Err(_) => options.open(folder.join(name)),
+    }
+}
+
+/// The clients that are running, with the folders that they fill.
+static RUNNING: Mutex<Vec<(PathBuf, Child)>> = Mutex::new(Vec::new());
+
+fn running() -> MutexGuard<'static, Vec<(PathBuf, Child)>> {
+    RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Ends the clients that are fetching and removes what they have fetched so far: for a program that ends before they do. Whoever waits for
+/// one is told a second later, so that the program's last words stand alone.
+pub fn abandon_fetch() {
+    for (folder, mut client) in running().drain(..) {
+        let _ = client.kill().and_then(|()| client.wait());
+        let _ = fs::remove_dir_all(folder);
+    }
+}
+
+/// A client among those that are running.
+struct RunningClient<'a> {
+    folder: &'a Path,
+}
+
+impl<'a> RunningClient<'a> {
+    fn start(command: &mut Command, folder: &'a Path) -> io::Result<Self> {
+        // Whoever abandons them waits until this one is known.
+        let mut running = running();
+        running.push((folder.to_path_buf(), command.spawn()?));
+        Ok(RunningClient { folder })
+    }
+
+    fn wait(self) -> io::Result<ExitStatus> {
+        loop {
+            let mut running = running();
+            let Some(place) = running.iter().position(|(folder, _)| folder == self.folder) else {
+                drop(running);
+                thread::sleep(Duration::from_secs(1));
+                return Err(io::Error::new(ErrorKind::Interrupted, "it was stopped"));
+            };
+            let ended = running[place].1.try_wait();
+            if !matches!(ended, Ok(None)) {
+                running.swap_remove(place);
+            }
+            drop(running);
+            if let Some(status) = ended? {
+                return Ok(status);
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
 }
 
 /// What npm and pip print when they reach nobody; pip then goes on to say that there is no such package.

@@ -81,7 +81,7 @@ pub enum ModelError {
 
     /// Bytes that are no text; positions count from 0.
     #[error("the text {} is not UTF-8: byte {position} begins no character", path.display())]
-    NotUtf8 { path: PathBuf, position: usize },
+    NotUtf8 { path: PathBuf, position: usize, likely: &'static str },
 
     /// Nothing to read.
     #[error("the text {} is empty", path.display())]
@@ -111,6 +111,9 @@ impl ModelError {
                 let names = esscher_audit::texts::TEXTS.map(|text| text.name);
                 return Some(format!("give the path of a text, or one of the names {}", names.join(", ")));
             }
+            ModelError::NotUtf8 { likely, .. } => {
+                return Some(format!("convert it, for example with `iconv -f {likely} -t utf-8`"));
+            }
             ModelError::Lab(_) | ModelError::Refused(_) => return None,
             ModelError::Unknown { hint, .. } => hint,
             ModelError::NoCache => "name one in the environment variable ESSCHER_CACHE",
@@ -133,7 +136,6 @@ impl ModelError {
             ModelError::NotInFolder { .. } => {
                 "a folder must hold model.safetensors, config.json and tokenizer.json; for other formats give the file itself"
             }
-            ModelError::NotUtf8 { .. } => "convert it, for example with `iconv -f latin1 -t utf8`",
             ModelError::EmptyText { .. } => "give some pages of prose",
             ModelError::LargeText { .. } => "give a part of it: an audit reads some pages",
         };
@@ -145,7 +147,10 @@ impl ModelError {
         match self {
             ModelError::Lab(error) => error.kind(),
             ModelError::Unknown { .. } => ErrorKind::Unknown,
-            ModelError::NoCache | ModelError::CacheRefused { .. } => ErrorKind::File,
+            ModelError::NoCache
+            | ModelError::CacheRefused { .. }
+            | ModelError::NoCheckpoint { .. }
+            | ModelError::NoText { .. } => ErrorKind::File,
             ModelError::NoClient { .. }
             | ModelError::ClientFailed { .. }
             | ModelError::NoNetwork { .. }
@@ -155,9 +160,7 @@ impl ModelError {
             | ModelError::OtherInPackage { .. } => ErrorKind::Download,
             ModelError::DamagedCache { .. } | ModelError::Changed { .. } => ErrorKind::Damaged,
             ModelError::Refused(_)
-            | ModelError::NoCheckpoint { .. }
             | ModelError::NotInFolder { .. }
-            | ModelError::NoText { .. }
             | ModelError::NotUtf8 { .. }
             | ModelError::EmptyText { .. }
             | ModelError::LargeText { .. } => ErrorKind::Model,

@@ -14,6 +14,7 @@ pub mod tiny;
 
 pub use catalogue::{MODELS, NamedModel, Package, PackedFile, Parts, Registry};
 pub use choice::ModelChoice;
+pub use client::abandon_fetch;
 pub use error::ModelError;
 pub use store::{LARGEST_CHECKPOINT, ModelBytes, ModelFile, ModelFiles, ModelStore, is_dump};
 pub use text::{LARGEST_TEXT, TextChoice, find_text};

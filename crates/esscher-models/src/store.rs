@@ -5,7 +5,7 @@ use super::error::ModelError;
 use super::{archive, client, tiny};
 use esscher_audit::checkpoint::dump::{LONGEST_ENDING, begins_like_dump, ends_like_archive};
 use esscher_audit::checkpoint::{Beginning, FIRST_BYTES, Format};
-use esscher_lab::{Exclusive, TemporaryFolder};
+use esscher_lab::{Exclusive, TemporaryFolder, system_reason};
 use std::env;
 use std::ffi::OsString;
 use std::fs::File;
@@ -102,7 +102,8 @@ impl ModelStore {
         let format = inspect(&path)?;
         let beside = |name: &str| {
             let file = path.with_file_name(name);
-            file.is_file().then(|| given_file(file, LARGEST_BESIDE)).transpose()
+            // What is there and is no file is meant as one all the same.
+            file.symlink_metadata().is_ok().then(|| given_file(file, LARGEST_BESIDE)).transpose()
         };
         let (configuration, vocabulary) = match format {
             Format::Safetensors if !is_dump(&path) => (beside("config.json")?, beside("tokenizer.json")?),
@@ -143,11 +144,11 @@ impl ModelStore {
                     let (expected, found) = (file.sha256.to_string(), esscher_lab::file_sha256(&path)?);
                     return Err(ModelError::DamagedCache { file: path, expected, found });
                 }
-                Err(esscher_lab::Error::File { source, .. })
-                    if source.kind() == std::io::ErrorKind::NotFound =>
-                {
+                Err(esscher_lab::Error::File { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
                     missing.push(file);
                 }
+                // Something is there that is no file or cannot be read.
+                Err(error) if path.symlink_metadata().is_ok() => return Err(error.into()),
                 Err(error) => return Err(ModelError::cache(folder, error)),
             }
         }
@@ -223,14 +224,13 @@ const LONGEST_HEADER: u64 = 16 << 20;
 fn inspect(path: &Path) -> Result<Format, ModelError> {
     let unread = |reason: String| ModelError::NoCheckpoint { reason, path: path.to_path_buf() };
     let mut file = esscher_lab::open_file(path).map_err(|error| unread(reason_of(&error)))?;
-    inspect_opened(&path.display().to_string(), &mut file).map_err(|error| unread(in_words(&error)))?
+    inspect_opened(&path.display().to_string(), &mut file).map_err(|error| unread(system_reason(&error)))?
 }
 
 fn inspect_opened(name: &str, file: &mut File) -> io::Result<Result<Format, ModelError>> {
     let length = file.metadata()?.len();
     if length > LARGEST_CHECKPOINT {
-        let (path, most) = (PathBuf::from(name), LARGEST_CHECKPOINT);
-        return Ok(Err(esscher_lab::Error::TooLarge { path, most }.into()));
+        return Ok(Err(too_large(PathBuf::from(name), LARGEST_CHECKPOINT)));
     }
     let (mut first, mut needed) = (Vec::new(), FIRST_BYTES);
     let format = loop {
@@ -263,22 +263,26 @@ fn given_file(path: PathBuf, most: u64) -> Result<ModelFile, ModelError> {
     });
     match sum {
         Ok(sha256) => Ok(ModelFile { path, sha256, cached: false }),
-        Err(error @ esscher_lab::Error::TooLarge { .. }) => Err(error.into()),
+        Err(esscher_lab::Error::TooLarge { .. }) => Err(too_large(path, most)),
         Err(error) => Err(ModelError::NoCheckpoint { reason: reason_of(&error), path }),
     }
+}
+
+fn too_large(path: PathBuf, most: u64) -> ModelError {
+    ModelError::NoCheckpoint { reason: format!("it is too large: expected at most {most} bytes"), path }
 }
 
 /// What the system said, without the path that our sentence names already.
 pub(crate) fn reason_of(error: &esscher_lab::Error) -> String {
     match error {
-        esscher_lab::Error::File { source, .. } => in_words(source),
+        esscher_lab::Error::File { path, source, .. }
+            if source.kind() == io::ErrorKind::NotFound && path.is_symlink() =>
+        {
+            "it is a link that leads nowhere".to_string()
+        }
+        esscher_lab::Error::File { source, .. } => system_reason(source),
         other => other.to_string(),
     }
-}
-
-fn in_words(error: &io::Error) -> String {
-    let text = error.to_string();
-    text.split(" (os error").next().unwrap_or(&text).to_lowercase()
 }
 
 /// A folder or an ending: such a word is meant as a path even if nothing is there.

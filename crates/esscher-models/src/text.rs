@@ -53,7 +53,12 @@ pub fn find_text(name_or_path: &str) -> Result<Arc<str>, ModelError> {
         other => ModelError::from(other),
     })?;
     match String::from_utf8(bytes) {
-        Err(error) => Err(ModelError::NotUtf8 { path, position: error.utf8_error().valid_up_to() }),
+        Err(error) => {
+            let position = error.utf8_error().valid_up_to();
+            // The marks of its two byte orders.
+            let is_utf16 = [b"\xff\xfe", b"\xfe\xff"].iter().any(|mark| error.as_bytes().starts_with(*mark));
+            Err(ModelError::NotUtf8 { path, position, likely: if is_utf16 { "utf-16" } else { "latin1" } })
+        }
         Ok(text) if text.trim().is_empty() => Err(ModelError::EmptyText { path }),
         Ok(text) => Ok(text.into()),
     }

@@ -1,15 +1,17 @@
 //! Arrays in and out: whatever NumPy reads as real numbers, borrowed where it is contiguous double precision.
 
-use crate::failure::OrRaise;
+use crate::failure::{OrRaise, room_for};
 use crate::numbers;
 use esscher_core::prompt::PromptLength;
 use esscher_core::{Mat, MatRef};
 use numpy::{
     Element, PyArray1, PyArrayDyn, PyArrayMethods, PyReadonlyArrayDyn, PyUntypedArray, PyUntypedArrayMethods,
 };
-use pyo3::exceptions::{PyMemoryError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyMemoryError, PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyFloat, PyInt};
+use pyo3::types::{PyFloat, PyInt, PyList, PyTuple};
+
+export!(fn own_numbers);
 
 /// Any object of Python.
 pub(crate) type Any<'py> = Bound<'py, PyAny>;
@@ -117,7 +119,6 @@ impl<'py> Singles<'py> {
 }
 
 /// The place of an entry as Python writes it: `[2, 0]`.
-#[cfg(any(feature = "audit", feature = "zoo"))]
 pub(crate) fn place(shape: &[usize], index: usize) -> String {
     let mut rest = index;
     let mut places: Vec<String> = Vec::new();
@@ -153,36 +154,89 @@ pub(crate) fn in_its_precision<'py>(what: &str, value: &Any<'py>) -> PyResult<An
     converted(what, value, None)
 }
 
-/// A new array made by NumPy, or a TypeError that names what was found; without a precision, single stays what it is.
-fn converted<'py>(what: &str, value: &Any<'py>, precision: Option<&'static str>) -> PyResult<Any<'py>> {
+/// Lists inside each other that are looked into: NumPy has no more axes.
+const MOST_AXES: usize = 64;
+
+/// Refuses numbers that were not meant as such: behind a mask NumPy has some too, and times are counts of nanoseconds to it.
+pub(crate) fn check_meant(what: &str, value: &Any<'_>) -> PyResult<()> {
+    if value.is_exact_instance_of::<PyFloat>() || value.is_exact_instance_of::<PyInt>() {
+        return Ok(());
+    }
+    if is_masked(value, 0)? {
+        let message = format!("{what}: some entries are masked: fill them or leave them out");
+        return Err(PyValueError::new_err(message));
+    }
+    let Ok(found) = value.getattr("dtype") else { return Ok(()) };
+    let kind = found.getattr("kind").and_then(|kind| kind.extract::<String>());
+    if kind.is_ok_and(|kind| kind == "M" || kind == "m") {
+        return Err(PyTypeError::new_err(format!("{what}: expected real numbers, found dtype {found}")));
+    }
+    Ok(())
+}
+
+/// Whether an array, or one in a list, has a masked entry.
+fn is_masked(value: &Any<'_>, depth: usize) -> PyResult<bool> {
+    if depth < MOST_AXES && (value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>()) {
+        for item in value.try_iter()? {
+            if is_masked(&item?, depth + 1)? {
+                return Ok(true);
+            }
+        }
+        return Ok(false);
+    }
+    // Masked arrays are arrays of a class of their own.
+    if value.is_exact_instance_of::<PyUntypedArray>() || !value.is_instance_of::<PyUntypedArray>() {
+        return Ok(false);
+    }
+    value.py().import("numpy.ma")?.call_method1("is_masked", (value,))?.is_truthy()
+}
+
+/// A MemoryError that says what there is no room for; another exception passes.
+fn without_room(py: Python<'_>, what: &str, raised: PyErr) -> PyErr {
+    if raised.is_instance_of::<PyMemoryError>(py) {
+        return PyMemoryError::new_err(format!("{what}: more numbers than there is memory for"));
+    }
+    raised
+}
+
+/// What NumPy makes of a value, whatever is in it: the one door for arrays and lists of numbers.
+fn array_of<'py>(what: &str, value: &Any<'py>) -> PyResult<Any<'py>> {
     let py = value.py();
-    let numpy = py.import("numpy")?;
-    let array = numpy.call_method1("asarray", (value,)).map_err(|error| {
+    check_meant(what, value)?;
+    let array = py.import("numpy")?.call_method1("asarray", (value,)).map_err(|error| {
         let message = format!("{what}: expected an array of real numbers: {}", error.value(py));
         if error.is_instance_of::<PyValueError>(py) {
             PyValueError::new_err(message)
         } else if error.is_instance_of::<PyMemoryError>(py) {
-            PyMemoryError::new_err(format!("{what}: more numbers than there is memory for"))
+            without_room(py, what, error)
         } else if error.is_instance_of::<pyo3::exceptions::PyException>(py) {
             PyTypeError::new_err(message)
         } else {
             error
         }
     })?;
+    check_meant(what, &array)?;
+    Ok(array)
+}
+
+/// An array of what was written, as Python's own numbers: each is then read as a single one is.
+#[pyfunction]
+fn own_numbers<'py>(what: &str, value: &Any<'py>) -> PyResult<Any<'py>> {
+    let own = array_of(what, value)?.call_method1("astype", ("object",));
+    own.map_err(|raised| without_room(value.py(), what, raised))
+}
+
+/// A new array made by NumPy, or a TypeError that names what was found; without a precision, single stays what it is.
+fn converted<'py>(what: &str, value: &Any<'py>, precision: Option<&'static str>) -> PyResult<Any<'py>> {
+    let py = value.py();
+    let mut array = array_of(what, value)?;
     let kind: String = array.getattr("dtype")?.getattr("kind")?.extract()?;
-    if !"fiub".contains(&kind) {
-        let found = if kind == "O" {
-            format!("an object of type {}", value.get_type().name()?)
-        } else {
-            format!("dtype {}", array.getattr("dtype")?)
-        };
-        return Err(PyTypeError::new_err(format!(
-            "{what}: expected an array of real numbers, found {found}"
-        )));
-    }
-    if value.hasattr("mask")? && numpy.getattr("ma")?.call_method1("is_masked", (value,))?.is_truthy()? {
-        let message = format!("{what}: some entries are masked: fill them or leave them out");
-        return Err(PyValueError::new_err(message));
+    if kind == "O" {
+        array = from_objects(what, value, &array)?;
+    } else if !"fiub".contains(&kind) {
+        let found = array.getattr("dtype")?;
+        let message = format!("{what}: expected an array of real numbers, found dtype {found}");
+        return Err(PyTypeError::new_err(message));
     }
     let precision = match precision {
         Some(precision) => precision,
@@ -191,13 +245,26 @@ fn converted<'py>(what: &str, value: &Any<'py>, precision: Option<&'static str>)
         }
         None => "float64",
     };
-    numpy.call_method1("require", (array, precision, ["C_CONTIGUOUS", "ALIGNED"])).map_err(|error| {
-        if error.is_instance_of::<PyMemoryError>(py) {
-            PyMemoryError::new_err(format!("{what}: more numbers than there is memory for a copy of"))
-        } else {
-            error
-        }
-    })
+    let asked = (array, precision, ["C_CONTIGUOUS", "ALIGNED"]);
+    let required = py.import("numpy")?.call_method1("require", asked);
+    required.map_err(|raised| without_room(py, what, raised))
+}
+
+/// Doubles from an array of objects: fractions, decimals and large integers are numbers, and what is none is named by its place.
+fn from_objects<'py>(what: &str, value: &Any<'py>, array: &Any<'py>) -> PyResult<Any<'py>> {
+    let shape: Vec<usize> = array.getattr("shape")?.extract()?;
+    let mut entries = room_for(what, &shape)?;
+    for (index, entry) in array.getattr("flat")?.try_iter()?.enumerate() {
+        let number = numbers::real(&format!("{what}{}", place(&shape, index)), &entry?);
+        entries.push(number.map_err(|raised| match shape.is_empty() {
+            // Not an array at all.
+            true if raised.is_instance_of::<PyTypeError>(value.py()) => {
+                numbers::wrong_type(what, "an array of real numbers", value)
+            }
+            _ => raised,
+        })?);
+    }
+    Ok(Array::new(entries, shape).into_pyobject(value.py())?.into_any())
 }
 
 /// Whole numbers of tokens: a number, or a list or array of them; `1e6` is one.
@@ -205,30 +272,40 @@ pub(crate) fn lengths(value: &Any<'_>) -> PyResult<Vec<PromptLength>> {
     if value.is_instance_of::<PyInt>() || value.is_instance_of::<PyFloat>() {
         return Ok(vec![length(value)?]);
     }
-    let array = value
-        .py()
-        .import("numpy")?
-        .call_method1("asarray", (value,))
-        .map_err(|_| numbers::wrong_type("lengths", "a whole number or an array of them", value))?;
+    let array = array_of("lengths", value)?;
     let axes: usize = array.getattr("ndim")?.extract()?;
     match axes {
         0 => Ok(vec![length(&array.call_method0("item")?)?]),
-        1 => array.call_method0("tolist")?.try_iter()?.map(|item| length(&item?)).collect(),
+        1 => {
+            let listed = array.call_method0("tolist");
+            let listed = listed.map_err(|raised| without_room(value.py(), "lengths", raised))?;
+            listed.try_iter()?.map(|item| length(&item?)).collect()
+        }
         _ => Err(PyValueError::new_err(format!("lengths: expected one axis, found {axes}"))),
     }
 }
 
 /// One prompt length.
 pub(crate) fn length(value: &Any<'_>) -> PyResult<PromptLength> {
+    length_read(value, value.extract())
+}
+
+/// A prompt length that has been read as a number.
+pub(crate) fn length_read(value: &Any<'_>, read: PyResult<f64>) -> PyResult<PromptLength> {
+    let wrong = || numbers::wrong_type("prompt length", "a whole number", value);
     if numbers::is_truth(value) {
-        return Err(numbers::wrong_type("prompt length", "a whole number", value));
+        return Err(wrong());
     }
-    let number = match value.extract::<f64>() {
-        Ok(number) => number,
-        Err(error) if error.is_instance_of::<pyo3::exceptions::PyOverflowError>(value.py()) => f64::INFINITY,
-        Err(_) => return Err(numbers::wrong_type("prompt length", "a whole number", value)),
-    };
-    PromptLength::try_from(number).or_raise()
+    check_meant("prompt length", value)?;
+    match read {
+        Ok(number) => PromptLength::try_from(number).or_raise(),
+        Err(raised) if raised.is_instance_of::<PyOverflowError>(value.py()) => {
+            let found = numbers::shown(value);
+            let message = format!("prompt length {found}: expected a whole number of tokens from 1 to 10¹²");
+            Err(PyValueError::new_err(message))
+        }
+        Err(raised) => Err(numbers::refused(value.py(), raised, wrong)),
+    }
 }
 
 /// The dimension of a law that is not given by arrays.
@@ -250,6 +327,14 @@ pub(crate) fn tokens<'py>(what: &'static str, value: &Any<'py>) -> PyResult<Real
     let rows = Reals::read(what, value)?;
     check_dimension(what, rows.matrix()?.ncols())?;
     Ok(rows)
+}
+
+/// The same numbers in memory of their own; nothing if there is no room for them.
+pub(crate) fn copied<T: Clone>(entries: &[T]) -> Option<Vec<T>> {
+    let mut own = Vec::new();
+    own.try_reserve_exact(entries.len()).ok()?;
+    own.extend_from_slice(entries);
+    Some(own)
 }
 
 /// Refuses a list or an axis of another size.

@@ -4,7 +4,7 @@ use crate::heads::softmax_from;
 use crate::measures::{PyMeasure, empirical};
 use crate::prelude::*;
 use crate::runs::{columns, sources};
-use crate::watch::{Watch, left_behind};
+use crate::watch::{UNKNOWN, Watch};
 use esscher_core::measure::Law;
 use esscher_lab::specification::{Mistake, Problem, Written};
 use esscher_lab::{Experiment, Failure, Table};
@@ -68,12 +68,9 @@ fn answered<'py, T: Send>(
     }
     let (settings, exceptions) = (asked.settings()?, Exceptions::joined(&exceptions));
     let plan = move || esscher_questions::Asked::written(Written::table(entries), settings)?.plan(&sources());
-    let planned = if exceptions.are_possible() {
-        threads::detached(py, plan)
-    } else {
-        left_behind(py, None, move |_| plan())?
-    };
+    let planned = exceptions.by_size(py, UNKNOWN, plan);
     exceptions.or_raise(Ok(()))?;
+    let planned = planned?;
     let planned = planned.map_err(|mistake| in_python(asked, &mistake))?;
     let found = asked.watched(|watch| compute(&planned, watch));
     let raised = exceptions.or_raise(Ok(()));
@@ -96,14 +93,14 @@ fn answered<'py, T: Send>(
 
 /// The JSON Schema of specifications: of one question, or of all.
 #[pyfunction]
-fn schema(question: Option<&str>) -> PyResult<String> {
+fn schema(question: Option<&Any<'_>>) -> PyResult<String> {
     let names: Vec<&str> = questions().iter().map(|question| question.name).collect();
-    match question {
-        None => Ok(conduct::schema().to_string()),
-        Some(name) => match questions().iter().find(|question| question.name == name) {
-            Some(question) => Ok(question.schema().to_string()),
-            None => Err(unknown("question", name, "questions", &names)).or_raise(),
-        },
+    let Some(name) = question.map(|name| numbers::text("question", name)).transpose()? else {
+        return Ok(conduct::schema().to_string());
+    };
+    match questions().iter().find(|question| question.name == name) {
+        Some(question) => Ok(question.schema().to_string()),
+        None => Err(unknown("question", &name, "questions", &names)).or_raise(),
     }
 }
 
@@ -193,6 +190,7 @@ fn nested(
     {
         return Err(numbers::wrong_type(key, "numbers, words, lists, arrays or tables", value));
     }
+    arrays::check_meant(key, value)?;
     match value.call_method0("tolist") {
         // A number of NumPy's that Python has none for, such as longdouble, stays what it is.
         Ok(plain) if !plain.get_type().is(value.get_type()) => {
@@ -202,8 +200,10 @@ fn nested(
     }
     let Ok(items) = value.try_iter() else {
         let number = numbers::real(key, value).map(|number| Some(Written::number(number)));
-        return number
-            .map_err(|_| numbers::wrong_type(key, "numbers, words, lists, arrays or tables", value));
+        return number.map_err(|raised| match raised.is_instance_of::<PyTypeError>(value.py()) {
+            true => numbers::wrong_type(key, "numbers, words, lists, arrays or tables", value),
+            false => raised,
+        });
     };
     let mut list = Vec::new();
     for item in items {

@@ -62,8 +62,7 @@ impl<'py> Asked<'py> {
     }
 
     pub(crate) fn flag(&self, what: &str) -> PyResult<bool> {
-        let value = self.get(what)?;
-        value.extract().map_err(|_| numbers::wrong_type(what, "True or False", &value))
+        numbers::truth(what, &self.get(what)?)
     }
 
     pub(crate) fn text(&self, what: &str) -> PyResult<String> {
@@ -98,12 +97,12 @@ impl<'py> Asked<'py> {
 
     /// `prompt_length`, or the infinite prompt: None and infinity.
     pub(crate) fn context_length(&self) -> PyResult<ContextLength> {
-        match self.given("prompt_length")? {
-            Some(value) if !value.extract::<f64>().is_ok_and(|number| number == f64::INFINITY) => {
-                Ok(ContextLength::Finite(arrays::length(&value)?))
-            }
-            _ => Ok(ContextLength::Infinite),
+        let Some(value) = self.given("prompt_length")? else { return Ok(ContextLength::Infinite) };
+        let read = value.extract::<f64>();
+        if matches!(read, Ok(f64::INFINITY)) {
+            return Ok(ContextLength::Infinite);
         }
+        Ok(ContextLength::Finite(arrays::length_read(&value, read)?))
     }
 
     /// `instruction_set`: the best of this machine, or the one of a name.

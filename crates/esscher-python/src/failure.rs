@@ -1,7 +1,9 @@
 //! The one place where errors of the library become Python exceptions, with the same sentences as the command line.
 
+use crate::arrays::Any;
 use crate::asked::Asked;
-use crate::watch::Watch;
+use crate::watch::{self, Watch};
+use crate::{ending, numbers, threads};
 use esscher_lab::SettingNames;
 use esscher_questions::conduct;
 use pyo3::PyResult;
@@ -71,9 +73,14 @@ fn run_exception(error: &conduct::Error) -> PyErr {
         conduct::Error::Lab(Lab::NotARun { .. } | Lab::Unfinished { .. }) => {
             PyFileNotFoundError::new_err(message)
         }
-        conduct::Error::Lab(Lab::OtherSpecification { .. }) => PyFileExistsError::new_err(message),
+        conduct::Error::Lab(Lab::OtherSpecification { .. } | Lab::NotReplaced { .. }) => {
+            PyFileExistsError::new_err(message)
+        }
         conduct::Error::Lab(
             Lab::InUse { .. }
+            | Lab::Gone { .. }
+            | Lab::TooLarge { .. }
+            | Lab::WrongSum { .. }
             | Lab::Damaged { .. }
             | Lab::Foreign { .. }
             | Lab::Conflict { .. }
@@ -100,6 +107,15 @@ pub(crate) fn choice<T: Copy>(what: &str, found: &str, names: &[(&str, T)]) -> P
     }
     let known: Vec<String> = names.iter().map(|(name, _)| format!("\"{name}\"")).collect();
     Err(PyValueError::new_err(format!("{what} is \"{found}\": expected {}", known.join(" or "))))
+}
+
+/// The same for an argument of Python's, which is the first of the names unless given.
+pub(crate) fn choice_or_first<T: Copy>(
+    what: &str,
+    given: Option<&Any<'_>>,
+    names: &[(&str, T)],
+) -> PyResult<T> {
+    given.map_or(Ok(names[0].1), |given| choice(what, &numbers::text(what, given)?, names))
 }
 
 /// Room for this many numbers, or a MemoryError that says what they were for.
@@ -158,21 +174,36 @@ impl Exceptions {
         // All are taken: what is left would be raised by the next call.
         let taken = self.0.iter().map(|place| place.lock().unwrap_or_else(PoisonError::into_inner).take());
         match taken.collect::<Vec<_>>().into_iter().flatten().next() {
-            Some(exception) => Err(exception),
+            Some(exception) => Err(ending::in_silence(exception)),
             None => result.or_raise(),
         }
     }
 
-    /// Does long work that may call the user's functions; what stopped it is raised, else what they raised.
+    /// Does long work that may call the user's functions; see [`Self::after`] for what is raised.
     pub(crate) fn watched<T: Send>(
         &self,
         asked: &Asked<'_>,
         work: impl FnOnce(&Watch) -> esscher_core::Result<T> + Send,
     ) -> PyResult<T> {
-        let done = asked.watched(work);
+        self.after(asked.watched(work))
+    }
+
+    /// What became of work that may have called the user's functions; what stopped it is raised, else what they raised.
+    pub(crate) fn after<T>(&self, done: PyResult<esscher_core::Result<T>>) -> PyResult<T> {
         let raised = self.or_raise(Ok(()));
         let result = done?;
         raised?;
         result.or_raise()
+    }
+
+    /// Does work on this many numbers that owns all it needs, as [`watch::by_size`] does. Work that may call the user's
+    /// functions stays on this thread, where an interrupt meets them.
+    pub(crate) fn by_size<T: Send + 'static>(
+        &self,
+        py: Python<'_>,
+        numbers: usize,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> PyResult<T> {
+        if self.are_possible() { Ok(threads::detached(py, work)) } else { watch::by_size(py, numbers, work) }
     }
 }

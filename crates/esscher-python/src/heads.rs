@@ -2,8 +2,9 @@
 
 use crate::measures::PyMeasure;
 use crate::prelude::*;
+use crate::watch::{LONG, UNKNOWN, left_behind};
 use esscher_core::attention::{Attention, Gradient, Heads, Linear, Moment, Projections, Scaling, Softmax};
-use esscher_core::measure::{Law, Measure, Prompt};
+use esscher_core::measure::{Measure, Prompt};
 use esscher_core::{Mat, MatRef};
 use pyo3::types::PyString;
 use std::sync::Arc;
@@ -16,47 +17,102 @@ compared!(PyAttention, PyHeads, PyGradient);
 #[pyclass(name = "Attention", module = "esscher", subclass, frozen)]
 pub(crate) struct PyAttention {
     attention: Arc<dyn Attention>,
+    queries: Queries,
+}
+
+/// What the queries of a call have in common.
+#[derive(Clone, Copy, PartialEq)]
+enum Queries {
+    /// The tokens alone: some queries may be answered now, others later.
+    Apart,
+    /// A matrix, made from all tokens: to make it again for others would take as long.
+    ShareMatrix,
 }
 
 /// Tokens of a call: a law, or a prompt that stays where Python has it.
 enum Tokens<'py> {
-    Law(Law, Exceptions),
+    Law(Bound<'py, PyMeasure>),
     Prompt(Reals<'py>),
 }
 
 impl<'py> Tokens<'py> {
     fn read(value: &Any<'py>) -> PyResult<Self> {
         if let Ok(measure) = value.cast::<PyMeasure>() {
-            let measure = measure.get();
-            return Ok(Tokens::Law(measure.law.clone(), measure.exceptions.clone()));
+            return Ok(Tokens::Law(measure.clone()));
         }
         Ok(Tokens::Prompt(arrays::tokens("tokens", value)?))
     }
 
-    /// Gives the measure to `ask`, with the interpreter free meanwhile.
-    fn ask<T: Send>(
+    /// Gives the measure to `ask`, with the interpreter free meanwhile; a large law may be left behind on Ctrl-C.
+    fn ask<T: Send + 'static>(
         &self,
         py: Python<'_>,
-        ask: impl FnOnce(&dyn Measure) -> esscher_core::Result<T> + Send,
+        ask: impl FnOnce(&dyn Measure) -> esscher_core::Result<T> + Send + 'static,
     ) -> PyResult<T> {
         match self {
-            Tokens::Law(law, exceptions) => {
-                let answer = threads::detached(py, || ask(law.as_ref()));
-                exceptions.or_raise(answer)
-            }
+            Tokens::Law(law) => law.get().asked(py, move |law| ask(law.as_ref())),
             Tokens::Prompt(rows) => {
                 let (dimension, entries) = (rows.shape()[1], rows.entries());
                 threads::detached(py, || ask(&Prompt::new(dimension, entries)?)).or_raise()
             }
         }
     }
+
+    /// The same for so many products beside what the law itself takes: long work on a prompt gets a copy of it, if there is
+    /// room, and may be left behind too.
+    fn ask_for<T: Send + 'static>(
+        &self,
+        py: Python<'_>,
+        products: usize,
+        ask: impl FnOnce(&dyn Measure) -> esscher_core::Result<T> + Send + 'static,
+    ) -> PyResult<T> {
+        if products <= PRODUCTS_PER_BATCH {
+            return self.ask(py, ask);
+        }
+        match self {
+            Tokens::Law(law) => {
+                let (own, exceptions) = (law.get().law.clone(), &law.get().exceptions);
+                exceptions.after(exceptions.by_size(py, UNKNOWN, move || ask(own.as_ref())))
+            }
+            Tokens::Prompt(rows) => match arrays::copied(rows.entries()) {
+                Some(own) => {
+                    let dimension = rows.shape()[1];
+                    left_behind(py, None, move |_| ask(&Prompt::new(dimension, &own)?))?.or_raise()
+                }
+                None => self.ask(py, ask),
+            },
+        }
+    }
+
+    /// Products that one query takes, about, beside those with the head's matrices.
+    fn products_per_query(&self) -> usize {
+        match self {
+            // A user's functions take longer than any product.
+            Tokens::Law(law) if law.get().exceptions.are_possible() => 1 << 23,
+            // What takes longer is left behind.
+            Tokens::Law(law) => law.get().numbers.min(LONG).max(1024 * law.get().law.dimension()),
+            // An exponential takes as long as a few products.
+            Tokens::Prompt(rows) => rows.entries().len().saturating_add(8 * rows.shape()[0]),
+        }
+    }
+
+    /// Products that a matrix of second moments takes.
+    fn products_of_moments(&self) -> usize {
+        match self {
+            Tokens::Law(law) => law.get().law.dimension().saturating_pow(3),
+            Tokens::Prompt(rows) => rows.entries().len().saturating_mul(rows.shape()[1]),
+        }
+    }
 }
 
-/// Outputs of queries are computed in batches of about this many products, with a look for signals between.
-const PRODUCTS_PER_BATCH: usize = 1 << 30;
+/// Outputs of queries are computed in batches of about this many products, with a look for signals between: a blink each.
+const PRODUCTS_PER_BATCH: usize = 1 << 28;
 
 /// Fewer queries at a time would read a long prompt more often than its products take.
 const LEAST_QUERIES: usize = 16;
+
+/// More queries at a time would be a large copy of them.
+const MOST_QUERIES: usize = 1 << 20;
 
 getters! { PyAttention, own:
     /// The dimension of a query, the columns of U.
@@ -77,20 +133,31 @@ impl PyAttention {
         let tokens = Tokens::read(tokens)?;
         let queries = Reals::read("queries", queries)?;
         let (others, size, entries) = queries.vectors()?;
-        let head = self.attention.as_ref();
+        let head = &self.attention;
         if others.is_empty() {
-            return Ok(tokens.ask(py, |tokens| head.attend(tokens, entries))?.into());
+            let products = if self.queries == Queries::Apart { 0 } else { tokens.products_of_moments() };
+            let (head, query) = (head.clone(), entries.to_vec());
+            return Ok(tokens.ask_for(py, products, move |tokens| head.attend(tokens, &query))?.into());
         }
         arrays::check_size("queries (last axis)", head.query_dimension(), size)?;
-        let length = match &tokens {
-            Tokens::Law(..) => 1024,
-            Tokens::Prompt(rows) => rows.shape()[0],
+        let count = entries.len() / size;
+        let mut outputs = room_for("the outputs", &[count, head.output_dimension()])?;
+        let of_head = head.token_dimension() * (size + head.output_dimension());
+        let (at_once, products) = match self.queries {
+            Queries::Apart => {
+                let at_once = PRODUCTS_PER_BATCH / (of_head + tokens.products_per_query());
+                (at_once.clamp(LEAST_QUERIES, MOST_QUERIES), 0)
+            }
+            Queries::ShareMatrix => {
+                let of_queries = count.saturating_mul(size * head.output_dimension());
+                (count.max(1), tokens.products_of_moments().saturating_add(of_queries))
+            }
         };
-        let mut outputs = room_for("the outputs", &[entries.len() / size, head.output_dimension()])?;
-        let products = length.max(1).saturating_mul(head.token_dimension());
-        for batch in entries.chunks((PRODUCTS_PER_BATCH / products).max(LEAST_QUERIES) * size) {
-            let batch = MatRef::from_row_major_slice(batch, batch.len() / size, size);
-            let found = tokens.ask(py, |tokens| head.attend_all(tokens, batch))?;
+        for batch in entries.chunks(at_once * size) {
+            let (head, batch) = (head.clone(), batch.to_vec());
+            let found = tokens.ask_for(py, products, move |tokens| {
+                head.attend_all(tokens, MatRef::from_row_major_slice(&batch, batch.len() / size, size))
+            })?;
             arrays::append_rows(found.as_ref(), &mut outputs);
             py.check_signals()?;
         }
@@ -99,9 +166,12 @@ impl PyAttention {
 
     /// The output at one query with its derivatives in U and V.
     fn gradient(&self, py: Python<'_>, tokens: &Any<'_>, query: &Any<'_>) -> PyResult<PyGradient> {
-        let query = arrays::owned_vector("query", query)?;
-        let gradient = Tokens::read(tokens)?.ask(py, |tokens| self.attention.gradient(tokens, &query))?;
-        Ok(PyGradient { gradient })
+        let (head, query) = (self.attention.clone(), arrays::owned_vector("query", query)?);
+        let tokens = Tokens::read(tokens)?;
+        let products = tokens.products_of_moments();
+        Ok(PyGradient {
+            gradient: tokens.ask_for(py, products, move |tokens| head.gradient(tokens, &query))?,
+        })
     }
 
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
@@ -118,7 +188,7 @@ fn scaling(value: Option<&Any<'_>>) -> PyResult<Scaling> {
     match value.cast::<PyString>() {
         Ok(name) => {
             let names = [("inverse-root-dimension", Scaling::InverseRootDimension)];
-            choice("scaling", name.to_str()?, &names)
+            choice("scaling", &numbers::text("scaling", name.as_any())?, &names)
         }
         Err(_) => numbers::real("scaling", value).map(Scaling::Factor),
     }
@@ -143,7 +213,7 @@ fn score_and_value(score: &Any<'_>, value: &Any<'_>) -> PyResult<(Mat<f64>, Mat<
 
 /// A class of heads with their two matrices.
 macro_rules! head_class {
-    ($(#[$documentation:meta])* $class:ident as $name:literal, $head:ty) => {
+    ($(#[$documentation:meta])* $class:ident as $name:literal, $head:ty, $queries:expr) => {
         $(#[$documentation])*
         #[pyclass(name = $name, module = "esscher", extends = PyAttention, frozen)]
         pub(crate) struct $class {
@@ -152,8 +222,8 @@ macro_rules! head_class {
 
         impl $class {
             fn initialiser(head: $head) -> PyClassInitializer<Self> {
-                PyClassInitializer::from(PyAttention { attention: Arc::new(head.clone()) })
-                    .add_subclass($class { head })
+                let attention = PyAttention { attention: Arc::new(head.clone()), queries: $queries };
+                PyClassInitializer::from(attention).add_subclass($class { head })
             }
         }
 
@@ -177,7 +247,7 @@ head_class! {
     /// array([0.75])
     /// >>> head([[1.0, 0.0], [0.0, 1.0]], [[0.0, 0.0], [9.0, 0.0]]).shape       # a prompt of two tokens, two queries
     /// (2, 1)
-    PySoftmaxAttention as "SoftmaxAttention", Softmax
+    PySoftmaxAttention as "SoftmaxAttention", Softmax, Queries::Apart
 }
 
 /// A softmax head, or a TypeError that names what was found.
@@ -217,8 +287,8 @@ impl PySoftmaxAttention {
         Ok(self.head.tilt(&arrays::owned_vector("query", query)?).or_raise()?.into())
     }
 
-    fn __getnewargs__(&self) -> (Array, Array) {
-        (self.head.score().into(), self.head.value().into())
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        (PyType::new::<Self>(py), (self.score()?, self.value()?)).into_pyobject(py)
     }
 }
 
@@ -229,7 +299,7 @@ head_class! {
     /// >>> head = es.LinearAttention(score=[[1, 0], [0, 1]], value=[[1, -1]])
     /// >>> head(es.Gaussian.standard(2), [0.5, -0.25])
     /// array([0.75])
-    PyLinearAttention as "LinearAttention", Linear
+    PyLinearAttention as "LinearAttention", Linear, Queries::ShareMatrix
 }
 
 /// The words for the moment of linear attention.
@@ -243,32 +313,35 @@ getters! { PyLinearAttention, own:
 #[pymethods]
 impl PyLinearAttention {
     #[new]
-    #[pyo3(signature = (score, value, *, moment = "raw"))]
-    fn new(score: &Any<'_>, value: &Any<'_>, moment: &str) -> PyResult<PyClassInitializer<Self>> {
+    #[pyo3(signature = (score, value, *, moment = None), text_signature = "(score, value, *, moment='raw')")]
+    fn new(score: &Any<'_>, value: &Any<'_>, moment: Option<&Any<'_>>) -> PyResult<PyClassInitializer<Self>> {
         let (score, value) = score_and_value(score, value)?;
-        let moment = choice("moment", moment, &MOMENTS)?;
+        let moment = choice_or_first("moment", moment, &MOMENTS)?;
         Ok(PyLinearAttention::initialiser(Linear::new(score.as_ref(), value.as_ref(), moment).or_raise()?))
     }
 
     /// The head of query, key and value projections: U = factor · KᵀQ.
     #[staticmethod]
-    #[pyo3(signature = (query, key, value, *, scaling = None, moment = "raw"))]
+    #[pyo3(signature = (query, key, value, *, scaling = None, moment = None),
+           text_signature = "(query, key, value, *, scaling=None, moment='raw')")]
     fn from_qkv(
         py: Python<'_>,
         query: &Any<'_>,
         key: &Any<'_>,
         value: &Any<'_>,
         scaling: Option<&Any<'_>>,
-        moment: &str,
+        moment: Option<&Any<'_>>,
     ) -> PyResult<Py<Self>> {
-        let moment = choice("moment", moment, &MOMENTS)?;
+        let moment = choice_or_first("moment", moment, &MOMENTS)?;
         let head = Linear::from_projections(&projections(query, key, value, scaling)?, moment).or_raise()?;
         Py::new(py, PyLinearAttention::initialiser(head))
     }
 
-    fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<((Array, Array), Bound<'py, PyDict>)> {
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let keywords = dictionary!(py, moment: self.moment()?);
-        Ok(((self.head.score().into(), self.head.value().into()), keywords))
+        let class = PyType::new::<Self>(py);
+        let maker = py.import("functools")?.getattr("partial")?.call((class,), Some(&keywords))?;
+        (maker, (self.score()?, self.value()?)).into_pyobject(py)
     }
 }
 
@@ -311,8 +384,12 @@ impl PyHeads {
         format!("Heads({})", self.parts.len())
     }
 
-    fn __getnewargs__(&self) -> (&[Py<PyAttention>],) {
-        (&self.parts,)
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        (PyType::new::<Self>(py), (&self.parts[..],)).into_pyobject(py)
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.parts.iter().try_for_each(|part| visit.call(part))
     }
 }
 

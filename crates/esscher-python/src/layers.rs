@@ -2,6 +2,7 @@
 
 use crate::measures::{PyGaussian, gaussian_from};
 use crate::prelude::*;
+use crate::watch::by_size;
 use esscher_core::layers::{AtCollapse, ExactFlow, FlowOptions, Layer, flow};
 use esscher_core::measure::Gaussian;
 use esscher_core::{Ending, Mat, MatRef};
@@ -54,6 +55,19 @@ fn check_laws(what: &str, laws: usize, dimension: usize) -> PyResult<()> {
     )))
 }
 
+impl PyLayer {
+    /// What the layer makes of a Gaussian; in a large dimension it may be left behind on Ctrl-C.
+    fn at<T: Send + 'static>(
+        &self,
+        py: Python<'_>,
+        tokens: &Any<'_>,
+        answer: impl FnOnce(&Layer, &Gaussian) -> esscher_core::Result<T> + Send + 'static,
+    ) -> PyResult<T> {
+        let (layer, tokens) = (self.layer.clone(), gaussian_from("tokens", tokens)?);
+        by_size(py, layer.dimension().saturating_pow(2), move || answer(&layer, &tokens))?.or_raise()
+    }
+}
+
 getters! { PyLayer, own:
     /// The dimension d of a token.
     dimension: usize = own.layer.dimension();
@@ -67,8 +81,9 @@ getters! { PyLayer, own:
 impl PyLayer {
     #[new]
     #[pyo3(signature = (kind, *matrices))]
-    fn new(kind: &str, matrices: &Bound<'_, PyTuple>) -> PyResult<Self> {
-        let kind = choice("kind", kind, &KINDS.each_ref().map(|kind| (kind.name, kind)))?;
+    fn new(kind: &Any<'_>, matrices: &Bound<'_, PyTuple>) -> PyResult<Self> {
+        let kind =
+            choice("kind", &numbers::text("kind", kind)?, &KINDS.each_ref().map(|kind| (kind.name, kind)))?;
         let (names, found) = (kind.matrices, matrices.len());
         if found != names.len() {
             let message = format!("expected the matrices {}, found {found} of them", names.join(", "));
@@ -84,15 +99,13 @@ impl PyLayer {
 
     /// The layer at a Gaussian, x ↦ b + Bx: the pair (b, B).
     fn affine_form(&self, py: Python<'_>, tokens: &Any<'_>) -> PyResult<(Array, Array)> {
-        let tokens = gaussian_from("tokens", tokens)?;
-        let form = threads::detached(py, || self.layer.affine_form(&tokens)).or_raise()?;
+        let form = self.at(py, tokens, Layer::affine_form)?;
         Ok((form.offset.into(), form.matrix.into()))
     }
 
     /// How mean and covariance move: (dm/dt, dS/dt) = (b + Bm, BS + SBᵀ).
     fn velocity(&self, py: Python<'_>, tokens: &Any<'_>) -> PyResult<(Array, Array)> {
-        let tokens = gaussian_from("tokens", tokens)?;
-        let velocity = threads::detached(py, || self.layer.velocity(&tokens)).or_raise()?;
+        let velocity = self.at(py, tokens, Layer::velocity)?;
         Ok((velocity.mean.into(), velocity.covariance.into()))
     }
 
@@ -106,16 +119,14 @@ impl PyLayer {
         &self,
         py: Python<'_>,
         tokens: &Any<'_>,
-        #[pyo3(from_py_with = numbers::number)] step_size: f64,
+        #[pyo3(from_py_with = numbers::argument::step_size)] step_size: f64,
     ) -> PyResult<Py<PyGaussian>> {
-        let tokens = gaussian_from("tokens", tokens)?;
-        PyGaussian::wrap(py, &threads::detached(py, || self.layer.step(&tokens, step_size)).or_raise()?)
+        PyGaussian::wrap(py, &self.at(py, tokens, move |layer, tokens| layer.step(tokens, step_size))?)
     }
 
     /// One layer without the residual connection: the law of T[μ](x), x ~ μ.
     fn push_forward(&self, py: Python<'_>, tokens: &Any<'_>) -> PyResult<Py<PyGaussian>> {
-        let tokens = gaussian_from("tokens", tokens)?;
-        PyGaussian::wrap(py, &threads::detached(py, || self.layer.push_forward(&tokens)).or_raise()?)
+        PyGaussian::wrap(py, &self.at(py, tokens, Layer::push_forward)?)
     }
 
     /// The continuous flow: times, means, covariances, collapses, and how it ended.
@@ -155,11 +166,15 @@ impl PyLayer {
         format!("Layer({}, dimension={})", self.kind.name, self.layer.dimension())
     }
 
-    fn __getnewargs__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        let matrices = self.matrices.iter().map(|matrix| Array::from(matrix.as_ref()).into_pyobject(py));
+    /// A class of Python's made from this one keeps what it added.
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
+        let (py, own) = (slf.py(), slf.get());
+        let matrices = own.matrices.iter().map(|matrix| Array::from(matrix.as_ref()).into_pyobject(py));
         let matrices = matrices.map(|array| array.map(Bound::into_any)).collect::<PyResult<Vec<_>>>()?;
-        let kind = self.kind.name.into_pyobject(py)?.into_any();
-        PyTuple::new(py, std::iter::once(kind).chain(matrices).collect::<Vec<_>>())
+        let kind = own.kind.name.into_pyobject(py)?.into_any();
+        let arguments = PyTuple::new(py, std::iter::once(kind).chain(matrices).collect::<Vec<_>>())?;
+        let added = slf.getattr("__dict__").ok().filter(|added| added.is_truthy().unwrap_or(false));
+        (slf.get_type(), arguments, added).into_pyobject(py)
     }
 }
 
@@ -184,7 +199,7 @@ fn depth<'py>(
     py: Python<'py>,
     start: &Any<'py>,
     layers: Vec<PyRef<'py, PyLayer>>,
-    #[pyo3(from_py_with = numbers::number)] step_size: f64,
+    #[pyo3(from_py_with = numbers::argument::step_size)] step_size: f64,
 ) -> PyResult<Bound<'py, PyDict>> {
     let start = gaussian_from("start", start)?;
     let dimension = start.mean_vector().len();
@@ -193,8 +208,8 @@ fn depth<'py>(
     for some in layers.chunks(LAYERS_PER_LOOK) {
         let some: Vec<Layer> = some.iter().map(|layer| layer.layer.clone()).collect();
         if let Some(tokens) = laws.pop() {
-            let work = || esscher_core::layers::depth(&tokens, &some, step_size);
-            laws.extend(threads::detached(py, work).or_raise()?);
+            let work = move || esscher_core::layers::depth(&tokens, &some, step_size);
+            laws.extend(by_size(py, dimension.saturating_pow(2), work)?.or_raise()?);
         }
         py.check_signals()?;
     }
@@ -227,12 +242,16 @@ getters! { PyExactFlow, own:
 #[pymethods]
 impl PyExactFlow {
     /// S(t), for t before the blow-up; t may be negative.
-    fn covariance(&self, #[pyo3(from_py_with = numbers::number)] time: f64) -> PyResult<Array> {
+    fn covariance(&self, #[pyo3(from_py_with = numbers::argument::time)] time: f64) -> PyResult<Array> {
         Ok(self.exact.covariance(time).or_raise()?.into())
     }
 
     fn __reduce__(&self, py: Python<'_>) -> Py<PyTuple> {
         self.recipe.clone_ref(py)
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.recipe)
     }
 
     fn __repr__(&self) -> String {
@@ -247,8 +266,10 @@ impl PyExactFlow {
 #[pyfunction]
 fn exact_softmax_flow(py: Python<'_>, score: &Any<'_>, start: &Any<'_>) -> PyResult<PyExactFlow> {
     let (score, start) = (arrays::owned_matrix("score", score)?, gaussian_from("start", start)?);
-    let work = || esscher_core::layers::exact_softmax_flow(score.as_ref(), &start);
-    let exact = threads::detached(py, work).or_raise()?;
+    let numbers = score.nrows().saturating_mul(score.ncols());
+    let work = move || (esscher_core::layers::exact_softmax_flow(score.as_ref(), &start), score, start);
+    let (exact, score, start) = by_size(py, numbers, work)?;
+    let exact = exact.or_raise()?;
     let maker = py.import("esscher._native")?.getattr("exact_softmax_flow")?;
     let recipe = (maker, (Array::from(score), PyGaussian::wrap(py, &start)?)).into_pyobject(py)?.unbind();
     Ok(PyExactFlow { exact, recipe })

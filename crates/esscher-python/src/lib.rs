@@ -2,7 +2,8 @@
 //!
 //! `asked` is how the arguments of a call come in, `arrays` how numbers do and go out, `failure` how errors become
 //! exceptions, `watch` how long calls show progress and stop on Ctrl-C, `threads` how they share the machine, `ending` how
-//! they end with the interpreter; the other files are the subjects, and each says with `export!` what it gives to Python.
+//! they end with the interpreter, `alone` what one thread uses at a time; the other files are the subjects, and each says with
+//! `export!` what it gives to Python.
 
 // PyO3's macros generate public items.
 #![allow(
@@ -14,6 +15,8 @@
 #[macro_use]
 mod export;
 
+#[cfg(any(feature = "audit", feature = "zoo"))]
+mod alone;
 mod arrays;
 mod ask;
 mod asked;
@@ -42,10 +45,11 @@ mod zoo;
 mod prelude {
     pub(crate) use crate::arrays::{self, Any, Array, Reals};
     pub(crate) use crate::asked::Asked;
-    pub(crate) use crate::failure::{Exceptions, OrRaise, choice, room_for};
+    pub(crate) use crate::failure::{Exceptions, OrRaise, choice, choice_or_first, room_for};
     pub(crate) use crate::{numbers, threads};
     pub(crate) use pyo3::exceptions::{PyMemoryError, PyRuntimeError, PyTypeError, PyValueError};
     pub(crate) use pyo3::prelude::*;
+    pub(crate) use pyo3::pyclass::{PyTraverseError, PyVisit};
     pub(crate) use pyo3::types::{PyDict, PyTuple, PyType};
 }
 

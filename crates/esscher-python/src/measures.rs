@@ -1,14 +1,13 @@
 //! Measures: laws of tokens and queries, with NumPy's broadcasting over tilts.
 
 use crate::prelude::*;
-use crate::watch::left_behind;
+use crate::watch::{LONG, UNKNOWN, by_size, one_by_one};
 use esscher_core::Mat;
 use esscher_core::measure::laws::{LawTolerance, LawViolation, check_laws};
 use esscher_core::measure::{
     Affine, Cube, Empirical, Gaussian, Laplace, Law, Measure, Mixture, Product, Rademacher, Sharpness, Sphere,
 };
 use esscher_core::numerics::{InstructionSet, Stream};
-use std::time::{Duration, Instant};
 
 export!(class PyMeasure, PyGaussian, PyMixture, PyEmpirical, PyRademacher, PyCube, PySphere, PyLaplace, PyAffine, PyProduct);
 
@@ -25,7 +24,7 @@ pub(crate) struct PyMeasure {
     pub(crate) exceptions: Exceptions,
     depth: usize,
     /// Numbers that it consists of, about.
-    numbers: usize,
+    pub(crate) numbers: usize,
     /// What makes it again, for pickling: a callable and its arguments.
     recipe: Option<Py<PyTuple>>,
 }
@@ -84,27 +83,27 @@ impl PyMeasure {
         &self,
         tilts: &Any<'py>,
         each: &[usize],
-        answer: impl Fn(&dyn Measure, &[f64]) -> esscher_core::Result<N> + Sync,
+        answer: impl Fn(&dyn Measure, &[f64]) -> esscher_core::Result<N> + Copy + Send + Sync + 'static,
     ) -> PyResult<Any<'py>> {
         let py = tilts.py();
         let tilts = Reals::read("tilt", tilts)?;
         let (others, size, entries) = tilts.vectors()?;
         let mut numbers = room_for("the answer", &[others.iter().product(), each.iter().product()])?;
         arrays::check_size("the tilt", self.law.dimension(), size)?;
-        let mut tilts = entries.chunks_exact(size);
-        while tilts.len() > 0 {
-            let answered = threads::detached(py, || {
-                let began = Instant::now();
-                for tilt in tilts.by_ref() {
-                    numbers.extend(answer(self.law.as_ref(), tilt)?);
-                    if began.elapsed() > BETWEEN_LOOKS {
-                        break;
-                    }
-                }
-                Ok(())
-            });
-            self.exceptions.or_raise(answered)?;
-            py.check_signals()?;
+        let tilts = entries.chunks_exact(size);
+        if self.numbers < LONG || self.exceptions.are_possible() {
+            let at_tilt = |tilt: &[f64]| answer(self.law.as_ref(), tilt).map(|found| numbers.extend(found));
+            self.exceptions.after(one_by_one(py, tilts, at_tilt))?;
+        } else {
+            // One tilt alone may take long.
+            for tilt in tilts {
+                let tilt = tilt.to_vec();
+                let at_tilt = move |law: &Law| {
+                    answer(law.as_ref(), &tilt).map(|found| found.into_iter().collect::<Vec<f64>>())
+                };
+                numbers.extend(self.asked(py, at_tilt)?);
+                py.check_signals()?;
+            }
         }
         match [others, each].concat() {
             shape if shape.is_empty() => Ok(numbers[0].into_pyobject(py)?.into_any()),
@@ -113,26 +112,15 @@ impl PyMeasure {
     }
 
     /// What the law answers, with the interpreter free meanwhile; a long answer may be left behind on Ctrl-C.
-    fn asked<T: Send + 'static>(
+    pub(crate) fn asked<T: Send + 'static>(
         &self,
         py: Python<'_>,
         answer: impl FnOnce(&Law) -> esscher_core::Result<T> + Send + 'static,
     ) -> PyResult<T> {
-        // A user's functions are called on this thread, where an interrupt meets them.
-        if self.numbers < LONG_ANSWER || self.exceptions.are_possible() {
-            let answer = threads::detached(py, || answer(&self.law));
-            return self.exceptions.or_raise(answer);
-        }
         let law = self.law.clone();
-        left_behind(py, None, move |_| answer(&law))?.or_raise()
+        self.exceptions.after(self.exceptions.by_size(py, self.numbers, move || answer(&law)))
     }
 }
-
-/// Laws of so many numbers may take longer than a blink for an answer.
-const LONG_ANSWER: usize = 1 << 18;
-
-/// How long answers are made between two looks for signals.
-const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
 
 /// Numbers that are drawn between two looks for signals.
 const DRAWN_BETWEEN_LOOKS: usize = 1 << 20;
@@ -151,6 +139,11 @@ pub(crate) fn measure_from(what: &'static str, value: &Any<'_>) -> PyResult<(Law
         return Err(numbers::wrong_type(what, "a measure or an array of tokens", value));
     }
     Ok((std::sync::Arc::new(empirical(what, value)?), Exceptions::default()))
+}
+
+/// The measure that was given, if it is one, for what keeps its law between calls: it owns the functions of a user's law.
+pub(crate) fn owner(given: &Any<'_>) -> Option<Py<PyMeasure>> {
+    given.cast::<PyMeasure>().ok().map(|measure| measure.clone().unbind())
 }
 
 /// The empirical measure of the rows of an array.
@@ -231,11 +224,13 @@ impl PyMeasure {
             .with_instruction_set(InstructionSet::best());
         let most = (DRAWN_BETWEEN_LOOKS / dimension).max(1) * dimension;
         while tokens.len() < count * dimension {
-            let begin = tokens.len();
-            tokens.resize((begin + most).min(count * dimension), 0.0);
-            let piece = &mut tokens[begin..];
-            let drawn = threads::detached(py, || self.law.sample_tilted(&tilt, &mut stream, piece));
-            self.exceptions.or_raise(drawn)?;
+            let tilt = tilt.clone();
+            (tokens, stream) = self.asked(py, move |law| {
+                let begin = tokens.len();
+                tokens.resize((begin + most).min(count * dimension), 0.0);
+                law.sample_tilted(&tilt, &mut stream, &mut tokens[begin..])?;
+                Ok((tokens, stream))
+            })?;
             py.check_signals()?;
         }
         Ok(Array::new(tokens, [count, dimension]))
@@ -298,10 +293,17 @@ impl PyMeasure {
         &self,
         py: Python<'_>,
         tilts: &Any<'_>,
-        #[pyo3(from_py_with = numbers::number)] identity: f64,
-        #[pyo3(from_py_with = numbers::number)] derivative: f64,
+        #[pyo3(from_py_with = numbers::argument::identity)] identity: f64,
+        #[pyo3(from_py_with = numbers::argument::derivative)] derivative: f64,
         draws: Option<&Any<'_>>,
     ) -> PyResult<()> {
+        for (what, tolerance) in [("identity", identity), ("derivative", derivative)] {
+            // Every law would break it.
+            if tolerance.is_nan() || tolerance < 0.0 {
+                let message = format!("{what} is {tolerance}: expected a tolerance, a number from 0 on");
+                return Err(PyValueError::new_err(message));
+            }
+        }
         let draws =
             draws.map_or(Ok(20_000), |draws| numbers::whole("draws", draws, 0..=MOST_DRAWS))? as usize;
         drop(room_for("the draws", &[draws, self.law.dimension()])?);
@@ -310,13 +312,7 @@ impl PyMeasure {
         let tilts: Vec<Vec<f64>> = tilts.entries().chunks(rows.ncols().max(1)).map(<[f64]>::to_vec).collect();
         let tolerance = LawTolerance { identity, derivative, draws };
         let law = self.law.clone();
-        let work = move || check_laws(law, &tilts, tolerance);
-        let checked = if self.exceptions.are_possible() {
-            threads::detached(py, work)
-        } else {
-            left_behind(py, None, move |_| work())?
-        };
-        match checked {
+        match self.exceptions.by_size(py, UNKNOWN, move || check_laws(law, &tilts, tolerance))? {
             Ok(()) => self.exceptions.or_raise(Ok(())),
             Err(LawViolation::Refused(error)) => self.exceptions.or_raise(Err(error)),
             Err(broken) => {
@@ -339,6 +335,10 @@ impl PyMeasure {
             Some(recipe) => Ok(recipe.clone_ref(py)),
             None => Err(PyTypeError::new_err(format!("cannot pickle {}", slf.repr()?))),
         }
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.recipe)
     }
 }
 
@@ -383,10 +383,7 @@ fn made(
     dimension: usize,
     make: impl FnOnce() -> esscher_core::Result<Gaussian> + Send + 'static,
 ) -> PyResult<Gaussian> {
-    if dimension.saturating_mul(dimension) < LONG_ANSWER {
-        return threads::detached(py, make).or_raise();
-    }
-    left_behind(py, None, move |_| make())?.or_raise()
+    by_size(py, dimension.saturating_mul(dimension), make)?.or_raise()
 }
 
 #[pymethods]

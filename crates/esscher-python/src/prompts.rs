@@ -3,7 +3,7 @@
 use crate::heads::softmax_from;
 use crate::measures::{gaussian_from, measure_from};
 use crate::prelude::*;
-use crate::watch::Watch;
+use crate::watch::{UNKNOWN, Watch, by_size};
 use esscher_core::attention::Attention;
 use esscher_core::prompt::{self, Deviation, FinitePrompt};
 use esscher_core::{Error, MatRef};
@@ -52,18 +52,19 @@ fn finite_prompt<'py>(py: Python<'py>, asked: Asked<'py>) -> PyResult<Bound<'py,
 /// The constants of bias, covariance and mean squared error, each times L as L grows.
 #[pyfunction]
 fn delta_method(py: Python<'_>, asked: Asked<'_>) -> PyResult<(Array, Array, f64)> {
-    let head = &softmax_from(&asked.get("head")?)?;
+    let head = softmax_from(&asked.get("head")?)?;
     let (law, exceptions) = measure_from("tokens", &asked.get("tokens")?)?;
     let query = asked.vector("query")?;
-    let found = threads::detached(py, || prompt::delta_method(head, law.as_ref(), &query));
-    let found = exceptions.or_raise(found)?;
+    let work = move || prompt::delta_method(&head, law.as_ref(), &query);
+    let found = exceptions.after(exceptions.by_size(py, UNKNOWN, work))?;
     Ok((found.bias.into(), found.covariance.into(), found.output_error))
 }
 
 /// The constant of the error of the gradient in U, for Gaussian tokens.
 #[pyfunction]
 fn gaussian_gradient_constant(py: Python<'_>, asked: Asked<'_>) -> PyResult<f64> {
-    let head = &softmax_from(&asked.get("head")?)?;
+    let head = softmax_from(&asked.get("head")?)?;
     let (tokens, query) = (gaussian_from("tokens", &asked.get("tokens")?)?, asked.vector("query")?);
-    threads::detached(py, || prompt::gaussian_gradient_constant(head, &tokens, &query)).or_raise()
+    let numbers = head.token_dimension().saturating_pow(2);
+    by_size(py, numbers, move || prompt::gaussian_gradient_constant(&head, &tokens, &query))?.or_raise()
 }

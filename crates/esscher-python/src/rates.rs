@@ -41,6 +41,10 @@ impl Points {
             .map(|((&length, value), absolute_error)| RatePoint { length, value, absolute_error })
             .collect();
         let covariance = asked.maybe("covariance", Asked::matrix)?;
+        if covariance.is_some() && asked.given("errors")?.is_some() {
+            let message = "errors: given beside a covariance, which takes their place: give one of them";
+            return Err(PyValueError::new_err(message));
+        }
         let draws = asked.maybe("draws", |asked, what| asked.whole(what, 2..=u64::MAX))?;
         if draws.is_some() && covariance.is_none() {
             let message = "draws: given without a covariance; draws say how well that is known";

@@ -171,7 +171,7 @@ fn merge_shards(py: Python<'_>, folders: Vec<PathBuf>, out: Option<PathBuf>) -> 
 /// A finished run: its specification, history and result, and how its claim fared if it measures one.
 #[pyfunction]
 fn read_run<'py>(py: Python<'py>, folder: PathBuf) -> PyResult<Bound<'py, PyDict>> {
-    let read = threads::detached(py, || claims::read_run(&folder, Settings::default(), &sources()));
+    let read = left_behind(py, None, move |_| claims::read_run(&folder, Settings::default(), &sources()))?;
     let (planned, finished, described) = read.or_raise()?;
     let provenance = serde_json::to_string(&finished.provenance)
         .map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
@@ -183,7 +183,13 @@ fn read_run<'py>(py: Python<'py>, folder: PathBuf) -> PyResult<Bound<'py, PyDict
 
 /// Writes the report of a run again, or the comparison of several; the file.
 #[pyfunction]
-fn write_report(py: Python<'_>, runs: Vec<PathBuf>, out: Option<PathBuf>, force: bool) -> PyResult<PathBuf> {
+fn write_report(
+    py: Python<'_>,
+    runs: Vec<PathBuf>,
+    out: Option<PathBuf>,
+    force: &Any<'_>,
+) -> PyResult<PathBuf> {
+    let force = numbers::truth("force", force)?;
     threads::detached(py, || claims::report(&runs, out.as_deref(), force, Settings::default(), &sources()))
         .or_raise()
 }
@@ -217,8 +223,9 @@ fn reproduce<'py>(
 
 /// What there is, as columns: group, name, summary.
 #[pyfunction]
-fn catalogue<'py>(py: Python<'py>, group: Option<&str>) -> PyResult<Bound<'py, PyDict>> {
-    let entries = claims::entries(group).or_raise()?;
+fn catalogue<'py>(py: Python<'py>, group: Option<&Any<'py>>) -> PyResult<Bound<'py, PyDict>> {
+    let group = group.map(|group| numbers::text("group", group)).transpose()?;
+    let entries = claims::entries(group.as_deref()).or_raise()?;
     Ok(dictionary!(py,
         group: entries.iter().map(|entry| entry.group.name()).collect::<Vec<_>>(),
         name: entries.iter().map(|entry| entry.name).collect::<Vec<_>>(),
@@ -227,8 +234,8 @@ fn catalogue<'py>(py: Python<'py>, group: Option<&str>) -> PyResult<Bound<'py, P
 
 /// A specification to start from, of a kind or a claim.
 #[pyfunction]
-fn example(name: &str) -> PyResult<String> {
-    claims::example(name).or_raise()
+fn example(name: &Any<'_>) -> PyResult<String> {
+    claims::example(&numbers::text("name", name)?).or_raise()
 }
 
 /// A specification that was read, and the file that it stands in.
@@ -258,8 +265,12 @@ impl Specification {
     /// The experiment and the name of its run.
     fn plan(self, py: Python<'_>) -> PyResult<(Planned, String)> {
         let asked = self.asked;
-        let planned = left_behind(py, None, move |_| asked.plan(&sources()))?;
-        let planned = planned.map_err(conduct::Error::from).or_raise()?;
+        let planned = left_behind(py, None, move |_| {
+            let sources = sources();
+            asked.fetch(&sources)?;
+            asked.plan(&sources).map_err(conduct::Error::from)
+        })?;
+        let planned = planned.or_raise()?;
         let name = match self.file {
             Some(file) => conduct::name_of_file(&file).or_raise()?,
             None => conduct::name_of_text(&planned),

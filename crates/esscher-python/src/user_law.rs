@@ -22,7 +22,10 @@ use std::sync::Arc;
 /// >>> poisson.tilted_mean([0.5]).round(6)            # 3 exp(0.5)
 /// array([4.946164])
 #[pyclass(name = "Custom", module = "esscher", extends = PyMeasure, frozen)]
-pub(crate) struct PyCustom;
+pub(crate) struct PyCustom {
+    /// The functions, for the garbage collector: a function that knows the law would else keep both alive for ever.
+    functions: Vec<Arc<Py<PyAny>>>,
+}
 
 export!(class PyCustom);
 
@@ -30,7 +33,6 @@ export!(class PyCustom);
 const SAMPLER: &str = "sampler";
 
 /// A function of the user's, and where its exceptions wait.
-#[derive(Clone)]
 struct UserFunction {
     name: &'static str,
     function: Arc<Py<PyAny>>,
@@ -57,12 +59,12 @@ impl UserFunction {
             return None;
         }
         let answer = Python::try_attach(|py| {
-            let answer = ending::calling(py, || {
+            let answer = ending::calling(|| {
                 arguments(py)
                     .and_then(|arguments| self.function.bind(py).call1(arguments))
                     .and_then(|answer| read(&answer))
-            });
-            match answer {
+            })?;
+            Some(match answer {
                 Ok(answer) => Some(answer),
                 // math.exp(1000) raises OverflowError: the function says that it does not exist there.
                 Err(error) if self.name != SAMPLER && error.is_instance_of::<PyArithmeticError>(py) => None,
@@ -70,11 +72,11 @@ impl UserFunction {
                     self.exceptions.keep(error);
                     None
                 }
-            }
+            })
         });
-        answer.unwrap_or_else(|| {
-            // Python has ended: nobody waits for the answer.
-            ending::stay();
+        answer.flatten().unwrap_or_else(|| {
+            // Python is ending, or has ended.
+            self.exceptions.keep(ending::refusal());
             None
         })
     }
@@ -105,24 +107,24 @@ impl PyCustom {
         let d = arrays::dimension(dimension)?;
         let exceptions = Exceptions::of_one();
         let value = UserFunction::new("log_partition", log_partition, &exceptions)?;
-        let log_partition_of = {
-            let value = value.clone();
-            move |tilt: &[f64]| {
-                value
-                    .at_tilt(tilt, |answer| {
-                        // Also arrays of one number, which many functions of a vector return.
-                        match Reals::read("the log-partition", answer)?.entries() {
-                            &[number] => Ok(number),
-                            other => Err(value.shape_error("one number", &[other.len()])),
-                        }
-                    })
-                    .unwrap_or(f64::NAN)
-            }
+        let function = value.function.clone();
+        let log_partition_of = move |tilt: &[f64]| {
+            value
+                .at_tilt(tilt, |answer| {
+                    // Also arrays of one number, which many functions of a vector return.
+                    match Reals::read("the log-partition", answer)?.entries() {
+                        &[number] => Ok(number),
+                        other => Err(value.shape_error("one number", &[other.len()])),
+                    }
+                })
+                .unwrap_or(f64::NAN)
         };
         let custom = threads::detached(py, || Custom::new(d, log_partition_of));
         let mut custom = exceptions.or_raise(custom)?;
+        let mut functions = vec![function];
         if let Some(mean) = tilted_mean {
             let mean = UserFunction::new("tilted_mean", mean, &exceptions)?;
+            functions.push(mean.function.clone());
             custom = custom.with_tilted_mean(move |tilt| {
                 let read = |answer: &Any<'_>| arrays::owned_vector("the tilted mean", answer);
                 mean.at_tilt(tilt, read).unwrap_or_else(|| vec![f64::NAN; tilt.len()])
@@ -130,6 +132,7 @@ impl PyCustom {
         }
         if let Some(covariance) = tilted_covariance {
             let covariance = UserFunction::new("tilted_covariance", covariance, &exceptions)?;
+            functions.push(covariance.function.clone());
             custom = custom.with_tilted_covariance(move |tilt| {
                 let read = |answer: &Any<'_>| arrays::owned_matrix("the tilted covariance", answer);
                 let unknown = || Mat::from_fn(tilt.len(), tilt.len(), |_, _| f64::NAN);
@@ -138,6 +141,7 @@ impl PyCustom {
         }
         if let Some(sampler) = sampler {
             let sampler = UserFunction::new(SAMPLER, sampler, &exceptions)?;
+            functions.push(sampler.function.clone());
             custom = custom.with_sampler(move |tilt, stream, tokens| {
                 let count = tokens.len() / tilt.len();
                 let seed = (u64::from(stream.bits()) << 32) | u64::from(stream.bits());
@@ -175,6 +179,13 @@ impl PyCustom {
         let maker = partial.call((PyType::new::<PyCustom>(py),), Some(&keywords))?;
         let recipe = (maker, (dimension, log_partition)).into_pyobject(py)?;
         let measure = PyMeasure::custom(custom, exceptions).made_by(recipe);
-        Ok(PyClassInitializer::from(measure).add_subclass(PyCustom))
+        Ok(PyClassInitializer::from(measure).add_subclass(PyCustom { functions }))
+    }
+
+    /// Every function is held once, by all laws that call it, and told here only: a law made of others holds them as objects of
+    /// Python, and so does whatever keeps a law between calls. Nothing is to be cleared: a law never changes, so that every cycle
+    /// goes through something else that does.
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.functions.iter().try_for_each(|function| visit.call(&**function))
     }
 }

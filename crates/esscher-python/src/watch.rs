@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How often the calling thread looks for signals and reports progress.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
@@ -34,7 +34,10 @@ impl Watch {
     /// Looks for signals and reports progress; asks the work to stop where one of them raises.
     fn look(&self, py: Python<'_>, progress: Option<&Any<'_>>) -> PyResult<()> {
         let looked = py.check_signals().and_then(|()| match progress {
-            Some(progress) => ending::calling(py, || progress.call1((self.fraction(),)).map(drop)),
+            // Once Python ends, the work goes on unseen.
+            Some(progress) => {
+                ending::calling(|| progress.call1((self.fraction(),)).map(drop)).unwrap_or(Ok(()))
+            }
             None => Ok(()),
         });
         if looked.is_err() {
@@ -105,6 +108,51 @@ pub(crate) fn left_behind<T: Send + 'static>(
             Ok(Some(result)) => return Ok(result),
             Ok(None) => watch.look(py, progress)?,
             Err(Gone) => panicked(worker.join()),
+        }
+    }
+}
+
+/// Work on so many numbers may take longer than a blink.
+pub(crate) const LONG: usize = 1 << 18;
+
+/// The size of work whose numbers nobody has counted.
+pub(crate) const UNKNOWN: usize = usize::MAX;
+
+/// Does work on this many numbers that owns all it needs: on this thread where it is short, else as [`left_behind`] does.
+pub(crate) fn by_size<T: Send + 'static>(
+    py: Python<'_>,
+    numbers: usize,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> PyResult<T> {
+    if numbers < LONG { Ok(threads::detached(py, work)) } else { left_behind(py, None, move |_| work()) }
+}
+
+/// Does work with one item after the other, on this thread, with a look for signals in between.
+///
+/// Where a signal raises or the work refuses an item, what was done with the items before it stays done.
+pub(crate) fn one_by_one<I: Iterator + Send, E: Send>(
+    py: Python<'_>,
+    mut items: I,
+    mut work: impl FnMut(I::Item) -> Result<(), E> + Send,
+) -> PyResult<Result<(), E>> {
+    loop {
+        let some = || -> Result<bool, E> {
+            let began = Instant::now();
+            for item in items.by_ref() {
+                work(item)?;
+                if began.elapsed() > BETWEEN_LOOKS {
+                    return Ok(false);
+                }
+            }
+            Ok(true)
+        };
+        let whole = match threads::detached(py, some) {
+            Ok(whole) => whole,
+            Err(refused) => return Ok(Err(refused)),
+        };
+        py.check_signals()?;
+        if whole {
+            return Ok(Ok(()));
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::numbers::real;
 use crate::prelude::*;
+use crate::watch::by_size;
 use esscher_core::prompt::PromptLength;
 use esscher_core::softmax_weights::{OppositePair, Shrinkage, WeightMoments};
 
@@ -19,11 +20,12 @@ macro_rules! columns {
 fn moments(
     py: Python<'_>,
     score_deviation: &Any<'_>,
-    lengths: &[PromptLength],
+    lengths: Vec<PromptLength>,
 ) -> PyResult<Vec<WeightMoments>> {
     let tau = real("score_deviation", score_deviation)?;
     drop(room_for("the moments", &[32, lengths.len()])?);
-    threads::detached(py, || WeightMoments::at(tau, lengths)).or_raise()
+    let numbers = lengths.len().saturating_mul(32);
+    by_size(py, numbers, move || WeightMoments::at(tau, &lengths))?.or_raise()
 }
 
 /// Lengths as whole numbers.
@@ -39,7 +41,7 @@ fn weight_moments<'py>(
     score_deviation: &Any<'_>,
     lengths: &Any<'_>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let found = moments(py, score_deviation, &arrays::lengths(lengths)?)?;
+    let found = moments(py, score_deviation, arrays::lengths(lengths)?)?;
     Ok(
         columns!(py, found, WeightMoments: ; sum_of_squares, sum_of_cubes, sum_of_fourths, squared_sum_of_squares,
         squares_times_cubes, cubed_sum_of_squares, mean_bias, mean_squared_error, mean_variance, variance,
@@ -54,7 +56,7 @@ fn shrinkage<'py>(
     score_deviation: &Any<'_>,
     lengths: &Any<'_>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let found = moments(py, score_deviation, &arrays::lengths(lengths)?)?;
+    let found = moments(py, score_deviation, arrays::lengths(lengths)?)?;
     Ok(columns!(py, found.iter().map(WeightMoments::shrinkage).collect(), Shrinkage: first(), second();
         first_deficit, second_deficit, first_slope, second_slope))
 }

@@ -11,6 +11,7 @@ pub mod drawing;
 pub mod measured;
 mod planned;
 mod question;
+mod rounding;
 mod seeds;
 mod sources;
 pub mod tabulating;

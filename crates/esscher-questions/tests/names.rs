@@ -82,3 +82,17 @@ fn names_of_assignments_and_texts_mean_themselves() {
     let heads = document("audit-heads", &[("\"bible\"", &path)]);
     assert_eq!(check(&heads), [false; 3], "only sections name the text");
 }
+
+#[test]
+fn what_steers_a_terminal_is_the_same_in_messages_and_in_reports() {
+    for character in (0..=0x10_ffff).filter_map(char::from_u32) {
+        let in_reports = esscher_report::plain(&format!("x{character}y"));
+        // Reports keep tabs and lines; in their prose noncharacters stand for marks.
+        let is_kept = matches!(character, '\t' | '\n' | '\r') || u32::from(character) & 0xfffe == 0xfffe;
+        if is_kept || ('\u{fdd0}'..='\u{fdef}').contains(&character) {
+            continue;
+        }
+        let is_shown = in_reports.contains("\\u{");
+        assert_eq!(is_shown, esscher_core::steers(character), "{character:?}: {in_reports}");
+    }
+}

@@ -24,8 +24,9 @@ use crate::svg::{colour_bar, key_swatch, svg, swatch};
 use crate::vega::{size_of_cells, vega};
 use crate::{csv, latex};
 
-/// Stands in the head of every page, by which a page of ours is known.
-pub const GENERATOR: &str = "<meta name=\"generator\" content=\"Esscher\">";
+/// How every page begins, by which a page of ours is known.
+pub const BEGINNING: &str = "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+                             <meta name=\"generator\" content=\"Esscher\">\n";
 
 const STYLE: &str = include_str!("page/style.css");
 const SCRIPT: &str = include_str!("page/script.js");
@@ -76,8 +77,7 @@ pub fn html(document: &Document) -> String {
     let mut page = String::with_capacity(body.len() + 2_000_000);
     let _ = write!(
         page,
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n{GENERATOR}\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"{}\">\n\
+        "{BEGINNING}<meta http-equiv=\"Content-Security-Policy\" content=\"{}\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n<title>{}</title>\n",
         xml(&policy(&scripts)),

@@ -55,7 +55,7 @@ pub use drawing::Drawing;
 pub use error::DrawingError;
 pub use figure::{Axis, Figure, Mark, Point, Scale, Series};
 pub use heat_map::HeatMap;
-pub use html::{GENERATOR, html};
+pub use html::{BEGINNING, html};
 pub use literal::literal;
 pub use numbers::{Notation, integer, machine as shortest, number};
 pub use pdf::pdf;

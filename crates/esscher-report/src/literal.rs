@@ -55,8 +55,12 @@ pub(crate) fn visible(text: &str) -> String {
 fn steers(character: char) -> bool {
     match character {
         '\t' | '\n' | '\r' => false,
-        // Separators of lines and paragraphs; embeddings, overrides and isolates of the direction; noncharacters.
-        '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{fdd0}'..='\u{fdef}' => true,
+        // Marks of the direction; separators of lines and paragraphs; embeddings, overrides and isolates; noncharacters.
+        '\u{61c}'
+        | '\u{200e}'..='\u{200f}'
+        | '\u{2028}'..='\u{202e}'
+        | '\u{2066}'..='\u{2069}'
+        | '\u{fdd0}'..='\u{fdef}' => true,
         other => other.is_control() || u32::from(other) & 0xfffe == 0xfffe,
     }
 }

@@ -101,6 +101,9 @@ pub trait Real: Number + Default {
     /// Bytes of one number.
     const BYTES: usize;
 
+    /// The largest finite number.
+    const LARGEST: Self;
+
     /// Replaces every x ≤ 0 by e^x with the fastest instructions of the machine; tiny, never zero, for anything low.
     fn exponentials(values: &mut [Self]);
 
@@ -148,6 +151,7 @@ macro_rules! real {
 
         impl Real for $type {
             const BYTES: usize = size_of::<$type>();
+            const LARGEST: Self = <$type>::MAX;
 
             fn exponentials(values: &mut [Self]) {
                 $exponentials(values);

@@ -84,6 +84,12 @@ impl Common {
     }
 }
 
+/// A seed as it is typed.
+fn seed(text: &str) -> Result<u64, String> {
+    let number = text.parse().ok().filter(|seed| *seed <= i64::MAX as u64);
+    number.ok_or_else(|| "expected a whole number from 0 to 2^63 - 1".to_string())
+}
+
 /// For commands that make run folders.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct RunArguments {
@@ -91,7 +97,7 @@ pub(crate) struct RunArguments {
     #[arg(long, value_name = "FOLDER", default_value = "runs")]
     pub(crate) out: PathBuf,
     /// Replaces the seed of the specification
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(0..=i64::MAX as u64))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = seed)]
     pub(crate) seed: Option<u64>,
 }
 
@@ -129,7 +135,7 @@ pub(crate) enum Command {
         /// A specification (`esscher example QUESTION` prints one)
         file: PathBuf,
         /// Replaces the seed of the specification
-        #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(0..=i64::MAX as u64))]
+        #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = seed)]
         seed: Option<u64>,
     },
     /// Print the JSON Schema of specifications, so that editors complete and check them
@@ -190,6 +196,14 @@ pub(crate) enum Command {
         /// The command
         command: Option<String>,
     },
+}
+
+impl Command {
+    /// Whether it needs threads.
+    pub(crate) fn computes(&self) -> bool {
+        use Command::{Completions, Example, List, Manual, Schema};
+        !matches!(self, List { .. } | Schema { .. } | Example { .. } | Completions { .. } | Manual { .. })
+    }
 }
 
 /// The whole definition: quick questions and the audit have options made from their keys.

@@ -71,6 +71,14 @@ pub(crate) fn written(wrote: io::Result<()>) -> Result<Ending, Trouble> {
     }
 }
 
+/// A reader that went away, as `head` does, does not end work that goes on without it.
+pub(crate) fn even_unheard(said: Result<Ending, Trouble>) -> Result<(), Trouble> {
+    match said {
+        Ok(_) | Err(Trouble::NobodyListens) => Ok(()),
+        Err(other) => Err(other),
+    }
+}
+
 /// Tells a line on standard error; a log that cannot be written is no reason to stop.
 pub(crate) fn tell(message: impl Display) {
     tell_line(&visible(&message.to_string()));

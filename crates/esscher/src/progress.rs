@@ -26,13 +26,15 @@ fn change(from: u8, to: u8) -> bool {
 /// From now on Ctrl-C, SIGTERM and SIGHUP ask units that are being computed to stop; at any other time, and when they come
 /// again, they end the program.
 pub(crate) fn listen_to_signals(json: bool) {
-    let is_ignored = ignore_hangups();
+    let is_ignored = hangups_are_ignored();
+    write_up_to_the_limit();
     let _ = ctrlc::set_handler(move || {
         if std::io::stderr().is_terminal() {
             // Below the line with ^C.
             tell("");
         }
         if !change(COMPUTING, STOPPING) {
+            esscher_questions::conduct::abandon();
             tell_end(&Trouble::stopped_at_once(), json);
             std::process::exit(Ending::Interrupted.number().into());
         }
@@ -47,19 +49,47 @@ pub(crate) fn listen_to_signals(json: bool) {
     }
 }
 
-/// Ignores SIGHUP; whether that was so before, as `nohup` wants it for a run that shall outlive its terminal.
+/// Whether SIGHUP does nothing, as `nohup` wants it for a run that shall outlive its terminal.
 #[cfg(unix)]
-fn ignore_hangups() -> bool {
-    // SAFETY: no handler is installed, and none of Rust's is replaced.
+fn hangups_are_ignored() -> bool {
+    // SAFETY: a question, into memory of our own.
     #[allow(unsafe_code)]
-    let before = unsafe { libc::signal(libc::SIGHUP, libc::SIG_IGN) };
-    before == libc::SIG_IGN
+    unsafe {
+        let mut now: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(libc::SIGHUP, std::ptr::null(), &mut now) == 0 && now.sa_sigaction == libc::SIG_IGN
+    }
+}
+
+/// Takes SIGHUP back from the handler that was set for all signals.
+#[cfg(unix)]
+fn ignore_hangups() {
+    // SAFETY: to ignore a signal runs nothing of ours.
+    #[allow(unsafe_code)]
+    unsafe {
+        libc::signal(libc::SIGHUP, libc::SIG_IGN);
+    }
+}
+
+/// A file beyond the limit of the system (`ulimit -f`) is an error of that write, not the end of the program.
+#[cfg(unix)]
+fn write_up_to_the_limit() {
+    // SAFETY: to ignore a signal runs nothing of ours.
+    #[allow(unsafe_code)]
+    unsafe {
+        libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
+    }
 }
 
 #[cfg(not(unix))]
-fn ignore_hangups() -> bool {
+fn write_up_to_the_limit() {}
+
+#[cfg(not(unix))]
+fn hangups_are_ignored() -> bool {
     false
 }
+
+#[cfg(not(unix))]
+fn ignore_hangups() {}
 
 /// Shows the progress of one run on standard error.
 pub(crate) struct Progress {

@@ -499,33 +499,38 @@ fn with_json_every_command_prints_one_object_and_every_error_has_a_kind() {
         let (found, code) = ask(line);
         assert!(code == 0 && !found[key].is_null(), "{line}: {found}");
     }
-    for (line, kind) in [
-        ("run", "usage"),
-        ("bogus", "usage"),
-        ("list --bogus", "usage"),
-        ("list bogus", "usage"),
-        ("--threads 0 list", "usage"),
-        ("run asked.toml --seed -1", "usage"),
-        ("attend --tokens gaussian:1 --query 1 --seed -1", "usage"),
-        ("attend --tokens gaussian:1 --query ;", "usage"),
-        ("shard asked.toml 2/2", "usage"),
-        ("attend --tokens gausian:1 --query 1", "usage"),
-        ("attend --tokens dates.npy --query 1", "array"),
-        ("attend --tokens absent.npy --query 1", "file"),
-        ("attend --tokens laplace:1 --query 5", "mathematics"),
-        ("run absent.toml", "file"),
-        ("run wrong.toml", "specification"),
-        ("ask wrong.toml", "specification"),
-        ("ask list.json", "specification"),
-        ("reproduce --only nothing", "unknown"),
-        ("example nothing", "unknown"),
-        ("manual nothing", "unknown"),
-        ("schema nothing", "unknown"),
-        ("report empty", "unfinished"),
-        ("merge runs/asked.shard-1-of-2 --out other", "unfinished"),
+    for (line, kind, code) in [
+        ("run", "usage", 2),
+        ("bogus", "usage", 2),
+        ("list --bogus", "usage", 2),
+        ("list bogus", "usage", 2),
+        ("--threads 0 list", "usage", 2),
+        ("run asked.toml --seed -1", "usage", 2),
+        ("attend --tokens gaussian:1 --query 1 --seed -1", "usage", 2),
+        ("attend --tokens gaussian:1 --query ;", "usage", 2),
+        ("shard asked.toml 2/2", "usage", 2),
+        ("attend --tokens gausian:1 --query 1", "usage", 2),
+        ("attend --tokens dates.npy --query 1", "array", 2),
+        ("attend --tokens absent.npy --query 1", "file", 2),
+        ("attend --tokens laplace:1 --query 5", "mathematics", 2),
+        ("run absent.toml", "file", 2),
+        ("run wrong.toml", "specification", 2),
+        ("ask wrong.toml", "specification", 2),
+        ("ask list.json", "specification", 2),
+        ("reproduce --only nothing", "unknown", 2),
+        ("example nothing", "unknown", 2),
+        ("manual nothing", "unknown", 2),
+        ("schema nothing", "unknown", 2),
+        ("report empty", "unfinished", 1),
+        ("merge runs/asked.shard-1-of-2 --out other", "unfinished", 1),
+        ("audit absent.gguf", "file", 2),
+        ("audit tiny-random --text absent.txt", "file", 2),
+        ("audit dates.npy", "model", 2),
+        ("run dates.npy", "specification", 2),
+        ("attend --tokens gaussian:1 --query 1e200 --score 1e200", "mathematics", 2),
     ] {
-        let (found, _) = ask(line);
-        assert_eq!(found["kind"], kind, "{line}: {found}");
+        let (found, found_code) = ask(line);
+        assert_eq!((found["kind"].as_str(), found_code), (Some(kind), code), "{line}: {found}");
         assert!(found["error"].is_string() && found.get("hint").is_some(), "{line}: {found}");
     }
     let (found, code) = object(folder, &[]);
@@ -566,9 +571,20 @@ fn a_signal_ends_the_program_at_once_while_no_units_are_computed() {
     let place = tempfile::tempdir().unwrap();
     fs::write(place.path().join("mine.toml"), "kind = \"audit-heads\"\nmodel = \"stories15M\"\n").unwrap();
     let client = place.path().join("npm");
-    fs::write(&client, "#!/bin/sh\n: > started\nexec /bin/sleep 20\n").unwrap();
+    let started = place.path().join("started");
+    let script = format!("#!/bin/sh\necho $$ > {}\nexec /bin/sleep 20\n", started.display());
+    fs::write(&client, script).unwrap();
     fs::set_permissions(&client, fs::Permissions::from_mode(0o755)).unwrap();
+    // Under `nohup` these tests, and what they start, do not hear a hangup.
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let is_deaf =
+        ignored.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok()).is_some_and(|bits| bits & 1 == 1);
     for (signal, json) in [("-TERM", false), ("-INT", true), ("-HUP", false)] {
+        if signal == "-HUP" && is_deaf {
+            continue;
+        }
+        let _ = fs::remove_file(&started);
         let mut command = common::esscher(place.path(), &["run", "mine.toml"]);
         command
             .env("PATH", place.path())
@@ -577,12 +593,17 @@ fn a_signal_ends_the_program_at_once_while_no_units_are_computed() {
         let mut child = if json { command.arg("--json") } else { &mut command }.spawn().unwrap();
         let mut told = BufReader::new(child.stderr.take().unwrap());
         let mut line = String::new();
-        if json {
-            std::thread::sleep(Duration::from_millis(500));
-        } else {
+        if !json {
             told.read_line(&mut line).unwrap();
             assert!(line.starts_with("fetching stories15M"), "{line}");
         }
+        let began = Instant::now();
+        let fetching = loop {
+            match fs::read_to_string(&started).ok().and_then(|id| id.trim().parse::<u32>().ok()) {
+                Some(id) => break id,
+                None => assert!(began.elapsed() < Duration::from_secs(60), "the client is started"),
+            }
+        };
         let began = Instant::now();
         assert!(Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap().success());
         assert_eq!(child.wait().unwrap().code(), Some(130), "{signal}");
@@ -591,6 +612,13 @@ fn a_signal_ends_the_program_at_once_while_no_units_are_computed() {
         told.read_line(&mut line).unwrap();
         let expected = if json { "{\"error\":\"interrupted\"" } else { "interrupted" };
         assert!(line.starts_with(expected), "{line}");
+        assert!(!Path::new(&format!("/proc/{fetching}")).exists(), "the client ends too");
+        let is_left = |folder: &Path| {
+            let names = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.file_name());
+            names.into_iter().any(|name| name.to_string_lossy().starts_with(".part-"))
+        };
+        let cache = place.path().join(signal).join("models");
+        assert!(!is_left(&cache) && !is_left(&cache.join("stories15M")), "what it fetched goes");
     }
 }
 
@@ -642,4 +670,31 @@ fn a_run_that_shall_outlive_its_terminal_does() {
         assert!(Command::new("kill").args(["-HUP", &child.id().to_string()]).status().unwrap().success());
     }
     assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn an_error_that_dips_below_the_tolerance_has_its_horizon_in_the_dip() {
+    let place = tempfile::tempdir().unwrap();
+    // A rare point far away: the error falls, rises when prompts begin to hold it, and falls again.
+    let rare = "{family=\"points\",points=[[0.5],[-0.5],[10]],weights=[0.5,0.5,0.000001]}";
+    let told =
+        succeed(place.path(), &["horizon", "--tokens", rare, "--query", "0.7", "--tolerance", "0.0931"]);
+    assert!(told.starts_with("L = 44 tokens"), "{told}");
+    let asked = ["attend", "--tokens", rare, "--query", "0.7", "--length", "43,44,64", "--json"];
+    let found = json(place.path(), &asked);
+    let is_error = |row: &&serde_json::Value| row["quantity"] == "root-mean-square-error";
+    let rows = found["rows"].as_array().unwrap();
+    let errors: Vec<f64> = rows.iter().filter(is_error).map(|row| row["value"].as_f64().unwrap()).collect();
+    assert!(errors[0] > 0.0931 && errors[1] <= 0.0931 && errors[2] > 0.0931, "{errors:?}");
+}
+
+#[test]
+fn a_standard_error_without_a_variance_behind_it_says_so() {
+    let place = tempfile::tempdir().unwrap();
+    let told =
+        succeed(place.path(), &["attend", "--tokens", "laplace:1:1", "--query", "0.5", "--length", "100"]);
+    assert!(told.contains("squared errors have no finite variance, so that ± is too small"), "{told}");
+    let told =
+        succeed(place.path(), &["attend", "--tokens", "laplace:1:1", "--query", "0.3", "--length", "100"]);
+    assert!(!told.contains("variance"), "{told}");
 }

@@ -10,6 +10,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, symlink};
 use std::path::Path;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 /// A run of milliseconds.
 const LINEARITY: &str = "kind = \"linearity\"\nradii = [1]\ndirections = 4\ntokens = \"gaussian:2\"\n";
@@ -50,7 +51,15 @@ fn a_report_is_written_into_pipes_and_devices_and_behind_links() {
     let read = fs::File::create(folder.join("read.html")).unwrap();
     let mut reader = Command::new("cat").arg("fifo").current_dir(folder).stdout(read).spawn().unwrap();
     // The reader needs a moment to come.
-    while !run(folder, &["report", "runs/ok", "--out", "fifo"]).status.success() {}
+    let began = Instant::now();
+    loop {
+        let tried = run(folder, &["report", "runs/ok", "--out", "fifo"]);
+        if tried.status.success() {
+            break;
+        }
+        let told = String::from_utf8_lossy(&tried.stderr);
+        assert!(began.elapsed() < Duration::from_secs(60), "{told}");
+    }
     assert!(reader.wait().unwrap().success());
     assert!(fs::read(folder.join("read.html")).unwrap().starts_with(b"<!DOCTYPE html>"));
     assert!(fs::metadata(folder.join("fifo")).unwrap().file_type().is_fifo());

@@ -15,7 +15,9 @@
 
 use std::io::{Cursor, Read};
 
-use npyz::npz::NpzArchive;
+use esscher_numpy::{Archive, ArchiveError, Header};
+
+use sha2::{Digest, Sha256};
 
 use super::safetensors;
 use super::tensors::{Stored, Tensors, shown};
@@ -48,11 +50,8 @@ pub struct DumpLayer {
     pub output: Option<Vec<f32>>,
 }
 
-/// An array of so many times the archive's size, plus a mebibyte, is refused: floating-point numbers hardly compress.
-const LARGEST_EXPANSION: u64 = 16;
+/// What an archive may unpack to beyond a multiple of its size: floating-point numbers hardly compress.
 const FREE_EXPANSION: u64 = 1 << 20;
-/// NumPy writes headers of 118 bytes; longer ones only slow the parser down.
-const LONGEST_HEADER: usize = 1024;
 
 /// Whether the bytes begin like a zip archive.
 pub(super) fn is_archive(bytes: &[u8]) -> bool {
@@ -111,6 +110,19 @@ impl Dump {
             values: &seen.values,
             residual: seen.residual.as_deref().unwrap_or_default(),
         })
+    }
+
+    /// A checksum of what the heads saw: equal for one text in two files, however these are written.
+    pub fn sum_of_arrays(&self) -> [u8; 32] {
+        let mut hasher = Sha256::new();
+        for DumpLayer { tilts, keys, values, .. } in &self.layers {
+            for numbers in [tilts, keys, values].into_iter().flat_map(|table| table.chunks(1 << 12)) {
+                // Minus zero is zero.
+                let bytes: Vec<u8> = numbers.iter().flat_map(|number| (number + 0.0).to_le_bytes()).collect();
+                hasher.update(&bytes);
+            }
+        }
+        hasher.finalize().into()
     }
 
     /// The output projection of a layer, if it was recorded.
@@ -268,74 +280,46 @@ struct Array {
 /// The arrays of an archive, and the text of `order`.
 fn read_arrays(file: &str, bytes: &[u8]) -> Result<(Vec<Array>, Option<String>), Error> {
     let damaged = |problem: String| Error::Damaged { what: file.to_string(), problem };
-    let mut archive = NpzArchive::new(Cursor::new(bytes))
-        .map_err(|error| damaged(format!("not a sound .npz archive: {error}; it may be truncated")))?;
-    let mut names: Vec<String> = archive.array_names().map(str::to_string).collect();
+    let length = bytes.len() as u64;
+    let mut archive =
+        Archive::open(Cursor::new(bytes), length, FREE_EXPANSION).map_err(|error| match error {
+            ArchiveError::NotSound(_) => {
+                damaged(format!("not a sound .npz archive: {error}; it may be truncated"))
+            }
+            other => damaged(format!("not a sound .npz archive: {other}")),
+        })?;
+    let mut names = archive.names();
     names.sort();
-    let mut room = LARGEST_EXPANSION * bytes.len() as u64 + FREE_EXPANSION;
     let (mut arrays, mut order) = (Vec::new(), None);
     for name in names {
         let damaged =
             |problem: String| Error::Damaged { what: format!("{file}: array `{}`", shown(&name)), problem };
-        let path = npyz::npz::file_name_from_array_name(&name);
-        let member = archive.zip_archive().by_name(&path).map_err(|error| damaged(error.to_string()))?;
-        // What the archive declares may be a lie: the stream is cut as well.
-        let too_large = || {
-            damaged(format!(
-                "the archive unpacks to more than {LARGEST_EXPANSION} times its {} bytes and a mebibyte; \
-                 write it with `numpy.savez`, uncompressed",
-                bytes.len()
-            ))
-        };
-        if member.size() > room {
-            return Err(too_large());
+        let mut member = archive.array(&name).map_err(|error| match error {
+            ArchiveError::TooLarge { .. } => {
+                damaged(format!("{error} and a mebibyte; write it with `numpy.savez`, uncompressed"))
+            }
+            other => damaged(other.to_string()),
+        })?;
+        let header =
+            Header::read(&mut member.stream, member.bytes).map_err(|error| damaged(error.to_string()))?;
+        if header.is_fortran && header.shape.len() > 1 {
+            return Err(damaged(
+                "it is in Fortran order; pass it through `numpy.ascontiguousarray`".to_string(),
+            ));
         }
-        let mut unpacked = Vec::new();
-        member
-            .take(room + 1)
-            .read_to_end(&mut unpacked)
-            .map_err(|error| damaged(format!("it does not unpack: {error}")))?;
-        room = room.checked_sub(unpacked.len() as u64).ok_or_else(too_large)?;
-        let (kind, shape, data) = read_array(&unpacked).map_err(damaged)?;
+        let mut data = Vec::new();
+        let unpacked = member.stream.read_to_end(&mut data);
+        unpacked.map_err(|error| damaged(format!("it does not unpack: {error}")))?;
+        let kind = header.number.to_string();
         if name == "order" {
-            order = Some(text(&kind, data).map_err(damaged)?);
+            order = Some(text(&kind, &data).map_err(damaged)?);
         } else {
-            arrays.push(array(name.clone(), &kind, shape, data).map_err(damaged)?);
+            let sides = header.shape.iter().map(|side| usize::try_from(*side));
+            let shape = sides.collect::<Result<_, _>>().map_err(|error| damaged(error.to_string()))?;
+            arrays.push(array(name.clone(), &kind, shape, &data).map_err(damaged)?);
         }
     }
     Ok((arrays, order))
-}
-
-/// Type, sizes and data of the bytes of a `.npy` file.
-fn read_array(bytes: &[u8]) -> Result<(String, Vec<usize>, &[u8]), String> {
-    let header = match bytes {
-        [0x93, b'N', b'U', b'M', b'P', b'Y', 1, _, low, high, rest @ ..] => {
-            rest.get(..usize::from(u16::from_le_bytes([*low, *high])))
-        }
-        [0x93, b'N', b'U', b'M', b'P', b'Y', 2 | 3, _, a, b, c, d, rest @ ..] => {
-            rest.get(..u32::from_le_bytes([*a, *b, *c, *d]) as usize)
-        }
-        _ => return Err("not a .npy file".to_string()),
-    };
-    let header = header.ok_or("the file ends inside its header; it may be truncated")?;
-    // The library parses any Python literal, recursively, and multiplies the sizes unchecked: 18 digits cannot overflow.
-    let count = |what: fn(&u8) -> bool| header.iter().filter(|byte| what(byte)).count();
-    let brackets = count(|byte| b"([{".contains(byte));
-    if header.len() > LONGEST_HEADER || brackets > 2 || count(u8::is_ascii_digit) > 18 {
-        return Err("its header is not that of a plain array of numbers".to_string());
-    }
-    let mut rest = bytes;
-    let parsed = npyz::NpyHeader::from_reader(&mut rest).map_err(|error| error.to_string())?;
-    if parsed.order() != npyz::Order::C && parsed.shape().len() > 1 {
-        return Err("it is in Fortran order; pass it through `numpy.ascontiguousarray`".to_string());
-    }
-    let shape: Result<Vec<_>, _> = parsed.shape().iter().map(|size| usize::try_from(*size)).collect();
-    let shape = shape.map_err(|error| error.to_string())?;
-    let kind = match parsed.dtype() {
-        npyz::DType::Plain(kind) => kind.to_string(),
-        _ => return Err("it holds records, expected an array of numbers".to_string()),
-    };
-    Ok((kind, shape, rest))
 }
 
 fn array(name: String, kind: &str, shape: Vec<usize>, data: &[u8]) -> Result<Array, String> {

@@ -131,6 +131,19 @@ enum Value<'a> {
     Array { kind: u32, count: u64, bytes: &'a [u8] },
 }
 
+impl Value<'_> {
+    /// A number, or 1 for what is true and 0 for what is not.
+    fn number(&self) -> Option<f64> {
+        match *self {
+            Value::Unsigned(number) => Some(number as f64),
+            Value::Signed(number) => Some(number as f64),
+            Value::Float(number) => Some(number),
+            Value::Boolean(truth) => Some(f64::from(u8::from(truth))),
+            Value::Text(_) | Value::Array { .. } => None,
+        }
+    }
+}
+
 /// Type numbers of metadata values.
 const STRING: u32 = 8;
 const ARRAY: u32 = 9;
@@ -472,6 +485,58 @@ fn type_name(kind: u32) -> String {
     name.to_string()
 }
 
+/// What is read, and what changes nothing without that; the rest of a key after `llama.`.
+const KNOWN: &[&str] = &[
+    "attention.head_count",
+    "attention.head_count_kv",
+    "attention.key_length",
+    "attention.layer_norm_epsilon",
+    "attention.layer_norm_rms_epsilon",
+    "attention.value_length",
+    "rope.dimension_count",
+    "rope.freq_base",
+    "rope.scale_linear",
+    "rope.scaling.factor",
+    "rope.scaling.finetuned",
+    "rope.scaling.original_context_length",
+    "rope.scaling.type",
+];
+
+/// What relatives of this architecture do besides, and the values at which it changes nothing.
+const NEUTRAL: &[(&str, &[f64])] = &[
+    ("attention.causal", &[1.0]),
+    ("attention.chunk_size", &[0.0]),
+    ("attention.clamp_kqv", &[0.0]),
+    ("attention.max_alibi_bias", &[0.0]),
+    ("attention.scale", &[0.0]),
+    ("attention.sliding_window", &[0.0]),
+    ("attention.temperature_scale", &[0.0]),
+    ("attn_logit_softcapping", &[0.0]),
+    ("embedding_scale", &[0.0, 1.0]),
+    ("final_logit_softcapping", &[0.0]),
+    ("logit_scale", &[0.0, 1.0]),
+    ("max_alibi_bias", &[0.0]),
+    ("residual_scale", &[0.0, 1.0]),
+    ("rope.scaling.attn_factor", &[1.0]),
+    ("use_parallel_residual", &[0.0]),
+];
+
+/// Whether a setting may change what a layer computes: all about attention, rotation and scales does that is not known here.
+fn changes_layers(key: &str, value: &Value<'_>) -> bool {
+    let Some(setting) = key.strip_prefix("llama.").filter(|setting| !KNOWN.contains(setting)) else {
+        return false;
+    };
+    match NEUTRAL.iter().find(|(known, _)| *known == setting) {
+        Some((_, neutral)) => !value.number().is_some_and(|number| neutral.contains(&number)),
+        None => {
+            let parts = ["scale", "softcap"];
+            setting.starts_with("attention.")
+                || setting.starts_with("rope.")
+                || parts.iter().any(|part| setting.contains(part))
+        }
+    }
+}
+
 fn llama(metadata: &Metadata<'_>, mut tensors: Tensors<'_>) -> Result<LlamaWeights, Error> {
     let file = metadata.file;
     let unsupported = |what: String, problem: &str| Error::Unsupported {
@@ -508,6 +573,13 @@ fn llama(metadata: &Metadata<'_>, mut tensors: Tensors<'_>) -> Result<LlamaWeigh
             "only one base for all frequencies is supported; record queries, keys and values as a dump",
         ));
     }
+    if let Some((key, value)) = metadata.values.iter().find(|(key, value)| changes_layers(key, value)) {
+        let found = value.number().map_or(String::new(), |number| format!(" = {number}"));
+        return Err(unsupported(
+            format!("metadata `{}`{found}", shown(key)),
+            "it may change what a layer computes; record queries, keys and values as a dump",
+        ));
+    }
     let layers = metadata.positive("llama.block_count")?;
     let context = metadata.positive("llama.context_length")?;
     if context > LONGEST_CONTEXT {
@@ -531,12 +603,6 @@ fn llama(metadata: &Metadata<'_>, mut tensors: Tensors<'_>) -> Result<LlamaWeigh
         return Err(unsupported(
             format!("heads of {head_dimension} numbers"),
             "expected an even positive number, because numbers turn in pairs",
-        ));
-    }
-    if metadata.size("llama.attention.sliding_window")?.is_some() {
-        return Err(unsupported(
-            "a sliding window of attention".to_string(),
-            "only attention to all earlier tokens is supported",
         ));
     }
     if metadata.size("llama.attention.value_length")?.is_some_and(|length| length != head_dimension) {

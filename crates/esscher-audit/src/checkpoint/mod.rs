@@ -9,13 +9,14 @@ use crate::weights::Matrix;
 mod beginning;
 pub mod dump;
 mod gguf;
+pub(crate) mod json;
 mod llama2c;
 mod safetensors;
 mod tensors;
 
 pub use beginning::{Beginning, FIRST_BYTES};
 pub use dump::Dump;
-pub(crate) use tensors::shown;
+pub(crate) use tensors::{shown, without_byte_order_mark};
 
 /// No file may announce a longer context: room is made for what it says, and no model of the field comes near.
 const LONGEST_CONTEXT: usize = 1 << 24;

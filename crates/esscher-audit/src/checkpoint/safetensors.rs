@@ -4,7 +4,8 @@ use safetensors::tensor::Metadata;
 use safetensors::{Dtype, SafeTensors};
 use serde_json::Value;
 
-use super::tensors::{POSITIVE_SINGLE, Stored, Tensors, positive_single, shown};
+use super::json;
+use super::tensors::{POSITIVE_SINGLE, Stored, Tensors, positive_single, shown, without_byte_order_mark};
 use super::{
     Affine, BertLayer, BertWeights, LONGEST_CONTEXT, LayerNorm, LlamaLayer, LlamaWeights, Pairs, Rotation,
     Weights,
@@ -36,8 +37,12 @@ pub(super) fn announces(file: &str, first: &[u8], length: u64) -> Result<bool, E
         .map_err(|error| damaged(format!("not sound safetensors: {error}; the file may be truncated")))?;
     let announced = header.data_len() as u128 + u128::from(begin);
     if announced != u128::from(length) {
+        let remedy = match announced > u128::from(length) {
+            true => "it may be truncated",
+            false => "it is longer than its header announces",
+        };
         return Err(damaged(format!(
-            "not sound safetensors: its tensors end at byte {announced}, the file has {length} bytes; it may be truncated"
+            "not sound safetensors: its tensors end at byte {announced}, the file has {length} bytes; {remedy}"
         )));
     }
     Ok(true)
@@ -45,10 +50,14 @@ pub(super) fn announces(file: &str, first: &[u8], length: u64) -> Result<bool, E
 
 /// The header of a file, and where its tensors are.
 pub(super) fn parse<'a>(file: &str, bytes: &'a [u8]) -> Result<SafeTensors<'a>, Error> {
-    SafeTensors::deserialize(bytes).map_err(|error| Error::Damaged {
-        what: file.to_string(),
-        problem: format!("not sound safetensors: {error}; the file may be truncated"),
-    })
+    let damaged = |problem: String| Error::Damaged { what: file.to_string(), problem };
+    let parsed = SafeTensors::deserialize(bytes)
+        .map_err(|error| damaged(format!("not sound safetensors: {error}; the file may be truncated")))?;
+    // The library takes the last of two tensors of one name.
+    let length = bytes.first_chunk().map_or(0, |length| u64::from_le_bytes(*length) as usize);
+    let header = bytes.get(8..8_usize.saturating_add(length)).unwrap_or_default();
+    json::parse(header).map_err(|problem| damaged(format!("its header: {problem}")))?;
+    Ok(parsed)
 }
 
 /// All tensors that are needed.
@@ -106,10 +115,10 @@ struct Configuration {
 impl Configuration {
     fn read(file: &str, bytes: &[u8]) -> Result<Self, Error> {
         let file = format!("config.json of {file}");
-        match serde_json::from_slice(bytes) {
+        match json::parse(without_byte_order_mark(bytes)) {
             Ok(values @ Value::Object(_)) => Ok(Configuration { file, values }),
             Ok(_) => Err(Error::Damaged { what: file, problem: "expected an object".to_string() }),
-            Err(error) => Err(Error::Damaged { what: file, problem: format!("not JSON: {error}") }),
+            Err(problem) => Err(Error::Damaged { what: file, problem }),
         }
     }
 
@@ -157,6 +166,11 @@ impl Configuration {
         float.map(Some).ok_or_else(|| self.wrong(key, POSITIVE_SINGLE))
     }
 
+    fn truth(&self, key: &str) -> Result<Option<bool>, Error> {
+        let Some(value) = self.get(key) else { return Ok(None) };
+        value.as_bool().map(Some).ok_or_else(|| self.wrong(key, "true or false"))
+    }
+
     /// Refuses a size of the vocabulary that the embedding does not have.
     fn check_vocabulary(&self, rows: usize) -> Result<(), Error> {
         match self.get("vocab_size") {
@@ -164,6 +178,47 @@ impl Configuration {
                 Err(self.wrong("vocab_size", &format!("{rows}, the rows of the embedding")))
             }
             _ => Ok(()),
+        }
+    }
+
+    /// Refuses what relatives of our architectures do besides; where it changes nothing, it may be said.
+    fn only_usual(&self) -> Result<(), Error> {
+        let factors = [
+            "partial_rotary_factor",
+            "logit_scale",
+            "logits_scaling",
+            "embedding_multiplier",
+            "residual_multiplier",
+        ];
+        for key in factors.into_iter().filter(|key| !self.get(key).is_some_and(is_one)) {
+            self.only(key, &[])?;
+        }
+        for key in [
+            "alibi",
+            "attention_chunk_size",
+            "attention_multiplier",
+            "attn_logit_softcapping",
+            "attn_temperature_tuning",
+            "clip_qkv",
+            "compression_config",
+            "final_logit_softcapping",
+            "num_local_experts",
+            "quantization_config",
+            "rope_local_base_freq",
+            "use_qk_norm",
+        ] {
+            self.only(key, &[Value::Bool(false)])?;
+        }
+        self.only("scale_attn_weights", &[Value::Bool(true)])?;
+        self.only_list_of("layer_types", &Value::from("full_attention"))
+    }
+
+    /// Refuses a list that would change the model in one of its entries.
+    fn only_list_of(&self, key: &str, entry: &Value) -> Result<(), Error> {
+        let is_usual = |values: &Vec<Value>| !values.is_empty() && values.iter().all(|value| value == entry);
+        match self.get(key).and_then(Value::as_array).is_some_and(is_usual) {
+            true => Ok(()),
+            false => self.only(key, &[]),
         }
     }
 
@@ -180,25 +235,14 @@ impl Configuration {
 }
 
 fn llama(file: &str, config: &Configuration, parsed: &SafeTensors<'_>) -> Result<LlamaWeights, Error> {
-    config.only("attention_bias", &[Value::Bool(false)])?;
-    config.only("mlp_bias", &[Value::Bool(false)])?;
+    config.only_usual()?;
+    for key in ["attention_bias", "mlp_bias", "use_bidirectional_attention", "rope_interleaved"] {
+        config.only(key, &[Value::Bool(false)])?;
+    }
+    config.only("is_causal", &[Value::Bool(true)])?;
     config.only("hidden_act", &[Value::from("silu")])?;
-    // What relatives of this architecture do besides; where it changes nothing, it may be said.
-    let one = [Value::from(1), Value::from(1.0)];
-    for key in [
-        "partial_rotary_factor",
-        "logit_scale",
-        "logits_scaling",
-        "embedding_multiplier",
-        "residual_multiplier",
-    ] {
-        config.only(key, &one)?;
-    }
-    for key in
-        ["attn_logit_softcapping", "final_logit_softcapping", "num_local_experts", "quantization_config"]
-    {
-        config.only(key, &[])?;
-    }
+    // A layer without a 1 here does not turn queries and keys.
+    config.only_list_of("no_rope_layers", &Value::from(1))?;
     if config.get("use_sliding_window") != Some(&Value::Bool(false)) {
         config.only("sliding_window", &[])?;
     }
@@ -211,6 +255,7 @@ fn llama(file: &str, config: &Configuration, parsed: &SafeTensors<'_>) -> Result
         return Err(config.wrong("num_key_value_heads", "a divisor of the number of heads"));
     }
     let head_dimension = config.size("head_dim")?.unwrap_or(width / heads);
+    config.only("query_pre_attn_scalar", &[Value::from(head_dimension)])?;
     if head_dimension == 0 || head_dimension % 2 != 0 {
         return Err(config.wrong("head_dim", "an even positive number, because numbers turn in pairs"));
     }
@@ -218,7 +263,7 @@ fn llama(file: &str, config: &Configuration, parsed: &SafeTensors<'_>) -> Result
     let norm_epsilon = config.float("rms_norm_eps")?.unwrap_or(1e-6);
     let base = rotation_base(config)?;
 
-    let tied = config.get("tie_word_embeddings").and_then(Value::as_bool).unwrap_or(false);
+    let tied = config.truth("tie_word_embeddings")?.unwrap_or(false);
     let needless = |name: &str| name.ends_with("rotary_emb.inv_freq") || (tied && name == "lm_head.weight");
     let mut tensors = tensors(file, parsed, needless)?;
     let prefix = if tensors.contains("model.embed_tokens.weight") { "model." } else { "" };
@@ -262,34 +307,51 @@ fn llama(file: &str, config: &Configuration, parsed: &SafeTensors<'_>) -> Result
     })
 }
 
-/// Older files say `rope_theta` and `rope_scaling`, newer ones have both in `rope_parameters`.
+/// Older files say `rope_theta` and `rope_scaling`, newer ones have both in `rope_parameters`. What is inside must be known: there are
+/// many ways to turn otherwise, and tables for every kind of layer.
 fn rotation_base(config: &Configuration) -> Result<f32, Error> {
+    let mut base = config.float("rope_theta")?;
     for key in ["rope_scaling", "rope_parameters"] {
         let Some(values) = config.get(key) else { continue };
-        let kind = values.get("rope_type").or_else(|| values.get("type")).and_then(Value::as_str);
-        if !matches!(kind, None | Some("default")) || (key == "rope_scaling" && kind.is_none()) {
+        let usual = |(name, value): (&String, &Value)| match name.as_str() {
+            _ if value.is_null() => true,
+            "rope_type" | "type" => value == "default",
+            "factor" | "partial_rotary_factor" => is_one(value),
+            "rope_theta" => true,
+            _ => false,
+        };
+        let says_kind = ["rope_type", "type"].iter().any(|name| values.get(name) == Some(&"default".into()));
+        let known = values.as_object().is_some_and(|values| values.iter().all(usual))
+            && (key == "rope_parameters" || says_kind);
+        if !known {
             return Err(config.unsupported(
                 &format!("`{key}` = {}", shown(&values.to_string())),
                 "only one base for all frequencies is supported; record queries, keys and values as a dump",
             ));
         }
-        if let Some(base) = values.get("rope_theta") {
-            let inner = Configuration {
-                file: config.file.clone(),
-                values: serde_json::json!({ "rope_theta": base }),
-            };
-            if let Some(base) = inner.float("rope_theta")? {
-                return Ok(base);
+        let inner = Configuration { file: format!("`{key}` in {}", config.file), values: values.clone() };
+        let inside = inner.float("rope_theta")?;
+        match (base, inside) {
+            (Some(base), Some(inside)) if base != inside => {
+                return Err(inner.wrong("rope_theta", &format!("{base}, as is said elsewhere in the file")));
             }
+            _ => base = base.or(inside),
         }
     }
-    Ok(config.float("rope_theta")?.unwrap_or(10_000.0))
+    Ok(base.unwrap_or(10_000.0))
+}
+
+/// As an integer or not.
+fn is_one(value: &Value) -> bool {
+    value.as_f64() == Some(1.0)
 }
 
 fn bert(file: &str, config: &Configuration, parsed: &SafeTensors<'_>) -> Result<BertWeights, Error> {
+    config.only_usual()?;
     config.only("hidden_act", &[Value::from("gelu")])?;
     config.only("position_embedding_type", &[Value::from("absolute")])?;
     config.only("is_decoder", &[Value::Bool(false)])?;
+    config.only("is_causal", &[Value::Bool(false)])?;
     let layers = config.positive("num_hidden_layers")?;
     let width = config.positive("hidden_size")?;
     let hidden = config.positive("intermediate_size")?;

@@ -97,6 +97,11 @@ pub(crate) fn shown(name: &str) -> String {
     if name.chars().nth(60).is_some() { format!("{short}…") } else { short }
 }
 
+/// JSON as editors of other systems write it: with a mark of its byte order before it.
+pub(crate) fn without_byte_order_mark(bytes: &[u8]) -> &[u8] {
+    bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes)
+}
+
 /// A number that is positive and finite in single precision, in which models compute.
 pub(super) fn positive_single(number: f64) -> Option<f32> {
     Some(number as f32).filter(|single| *single > 0.0 && single.is_finite())

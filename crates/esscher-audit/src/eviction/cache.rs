@@ -1,7 +1,7 @@
 //! A cache that forgets the tokens that matter least.
 
 use super::{Eviction, Policy};
-use crate::head::squared_norm;
+use crate::head::{product_in_double, squared_norm};
 use crate::readers::Readers;
 use crate::replacement::{Tokens, add_rows_times, rows_times_rows};
 use esscher_core::numerics::{exponentials_f32, log_sum_exp};
@@ -109,17 +109,24 @@ impl<'a> EvictingCache<'a> {
         let count = self.tokens.len();
         let mut weights = vec![0.0; tilts.len() / d * count];
         rows_times_rows(&mut weights, tilts, &self.tokens.keys, d);
-        for (query, row) in weights.chunks_exact_mut(count.max(1)).enumerate() {
-            for (entry, &position) in row.iter_mut().zip(&self.tokens.positions) {
-                if start.is_some_and(|start| position > start + query) {
-                    *entry = f32::NEG_INFINITY;
+        for (query, (row, tilt)) in
+            weights.chunks_exact_mut(count.max(1)).zip(tilts.chunks_exact(d)).enumerate()
+        {
+            let sees = |position: usize| start.is_none_or(|start| position <= start + query);
+            if row.iter().all(|score| score.is_finite()) {
+                for (entry, &position) in row.iter_mut().zip(&self.tokens.positions) {
+                    if !sees(position) {
+                        *entry = f32::NEG_INFINITY;
+                    }
                 }
+                let largest = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+                row.iter_mut().for_each(|entry| *entry -= largest);
+                exponentials_f32(row);
+                let total: f32 = row.iter().sum();
+                row.iter_mut().for_each(|entry| *entry /= total);
+            } else {
+                self.weigh_in_double(tilt, sees, row);
             }
-            let largest = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-            row.iter_mut().for_each(|entry| *entry -= largest);
-            exponentials_f32(row);
-            let total: f32 = row.iter().sum();
-            row.iter_mut().for_each(|entry| *entry /= total);
             if self.eviction.policy == Policy::ObservedAttention {
                 self.worth
                     .iter_mut()
@@ -129,5 +136,20 @@ impl<'a> EvictingCache<'a> {
         }
         output.fill(0.0);
         add_rows_times(output, &weights, &self.tokens.values, d);
+    }
+
+    /// The weights of a query whose scores single precision does not hold: no numbers if they are not finite in double precision.
+    fn weigh_in_double(&self, tilt: &[f32], sees: impl Fn(usize) -> bool, weights: &mut [f32]) {
+        let keys = self.tokens.keys.chunks_exact(self.dimension);
+        let scores: Vec<f64> = keys.map(|key| product_in_double(tilt, key)).collect();
+        let seen = || scores.iter().zip(&self.tokens.positions).filter(|(_, position)| sees(**position));
+        if seen().any(|(score, _)| !score.is_finite()) {
+            return weights.fill(f32::NAN);
+        }
+        let largest = seen().map(|(score, _)| *score).fold(f64::NEG_INFINITY, f64::max);
+        let total: f64 = seen().map(|(score, _)| (score - largest).exp()).sum();
+        for ((weight, score), position) in weights.iter_mut().zip(&scores).zip(&self.tokens.positions) {
+            *weight = if sees(*position) { ((score - largest).exp() / total) as f32 } else { 0.0 };
+        }
     }
 }

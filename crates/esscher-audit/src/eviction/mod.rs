@@ -17,10 +17,13 @@ mod policy;
 
 pub use policy::{Eviction, Policy};
 
+use crate::Error;
+use crate::error::go_on;
 use crate::head::{Head, Order};
 use crate::readers::Readers;
 use crate::replacement::{BLOCK, streaming};
 use cache::EvictingCache;
+use esscher_core::Monitor;
 
 #[cfg(doc)]
 use crate::replacement::{Middle, Replacement};
@@ -29,8 +32,16 @@ use crate::replacement::{Middle, Replacement};
 ///
 /// The tokens are those of the first head; outputs of tokens without a tilt are zero. Where every token sees all, the whole text
 /// is cut once, by the attention that all its queries pay if that is what decides.
-pub fn outputs(eviction: &Eviction, heads: &[Head<'_>], readers: &Readers) -> Vec<Vec<f32>> {
-    let Some(first) = heads.first() else { return Vec::new() };
+///
+/// # Errors
+/// [`Error::Stopped`] if the monitor asked to stop.
+pub fn outputs(
+    eviction: &Eviction,
+    heads: &[Head<'_>],
+    readers: &Readers,
+    monitor: &dyn Monitor,
+) -> Result<Vec<Vec<f32>>, Error> {
+    let Some(first) = heads.first() else { return Ok(Vec::new()) };
     // Measures of a text where all see all know its own queries: so does eviction.
     let own = match first.order {
         Order::Whole => Readers::from_heads(&[heads.to_vec()]).ok(),
@@ -38,40 +49,55 @@ pub fn outputs(eviction: &Eviction, heads: &[Head<'_>], readers: &Readers) -> Ve
     };
     let readers = own.as_ref().unwrap_or(readers);
     if let Some(replacement) = eviction.as_replacement(first.order) {
-        return streaming::outputs(&replacement, heads, readers);
+        return streaming::outputs(&replacement, heads, readers, monitor);
     }
     let (d, tokens) = (first.dimension, first.len());
     let mut result = vec![vec![0.0; tokens * d]; heads.len()];
     if d == 0 {
-        return result;
+        return Ok(result);
     }
     let mut cache = EvictingCache::new(eviction, readers, d);
     let rows = || first.keys.chunks_exact(d).zip(first.values.chunks_exact(d));
-    let mut read = |cache: &mut EvictingCache<'_>, start: usize, end: usize| {
-        let from = (first.order == Order::Causal).then_some(start);
-        for (head, output) in heads.iter().zip(&mut result) {
-            if let Some(tilts) = head.tilts.get(start * d..end * d) {
-                cache.read(tilts, from, &mut output[start * d..end * d]);
-            }
-        }
-    };
     match first.order {
         Order::Causal => {
             for start in (0..tokens).step_by(BLOCK) {
+                go_on(monitor)?;
                 let end = (start + BLOCK).min(tokens);
                 cache.evict();
                 rows().skip(start).take(end - start).for_each(|(key, value)| cache.push(key, value));
-                read(&mut cache, start, end);
+                for (head, output) in heads.iter().zip(&mut result) {
+                    if let Some(tilts) = head.tilts.get(start * d..end * d) {
+                        cache.read(tilts, Some(start), &mut output[start * d..end * d]);
+                    }
+                }
             }
         }
         Order::Whole => {
             rows().for_each(|(key, value)| cache.push(key, value));
             if eviction.policy == Policy::ObservedAttention {
-                read(&mut cache, 0, tokens);
+                read_whole(&mut cache, heads, &mut result, monitor)?;
             }
             cache.evict();
-            read(&mut cache, 0, tokens);
+            read_whole(&mut cache, heads, &mut result, monitor)?;
         }
     }
-    result
+    Ok(result)
+}
+
+/// Answers all queries of every head that has as many as there are tokens; in blocks, so that the table of all scores never exists.
+fn read_whole(
+    cache: &mut EvictingCache<'_>,
+    heads: &[Head<'_>],
+    outputs: &mut [Vec<f32>],
+    monitor: &dyn Monitor,
+) -> Result<(), Error> {
+    for (head, output) in heads.iter().zip(outputs) {
+        let Some(tilts) = head.tilts.get(..output.len()) else { continue };
+        let size = BLOCK * head.dimension;
+        for (tilts, output) in tilts.chunks(size).zip(output.chunks_mut(size)) {
+            go_on(monitor)?;
+            cache.read(tilts, None, output);
+        }
+    }
+    Ok(())
 }

@@ -4,6 +4,7 @@ use super::layers::{add, add_bias, gelu, layer_norm};
 use super::{LayerAttention, LayerInput, Shape};
 use crate::Error;
 use crate::checkpoint::{Affine, BertWeights};
+use crate::error::unless_stopped;
 use esscher_core::Monitor;
 
 /// Final hidden states, or none if the monitor asked to stop.
@@ -50,7 +51,9 @@ pub(super) fn forward(
             values: &values,
             residual: &stream,
         };
-        attention.attend(&input, &mut attended)?;
+        if unless_stopped(attention.attend(&input, &mut attended))?.is_none() {
+            return Ok(None);
+        }
         apply(&layer.output, &attended, &mut projected);
         add(&mut stream, &projected);
         layer_norm(&mut stream, &layer.attention_norm, epsilon);

@@ -7,7 +7,7 @@ use faer::MatMut;
 use rayon::prelude::*;
 
 /// Rows of hidden states that are worked on together.
-const ROWS: usize = 512;
+pub(crate) const ROWS: usize = 512;
 
 /// What a panel of the vocabulary adds for one row: the largest logit, Σ e^{logit − largest}, and the logit of the next token
 /// if it is in the panel.
@@ -40,10 +40,12 @@ fn of_chunk(unembedding: &Matrix, hidden: &[f32], next: &[u32]) -> Vec<f64> {
                 rows.map(|(logits, next)| {
                     let target =
                         (*next as usize).checked_sub(first).and_then(|place| logits.get(place)).copied();
+                    // A logit that is not finite would be passed over.
+                    let sound = logits.iter().all(|logit| logit.is_finite());
                     let largest = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
                     logits.iter_mut().for_each(|logit| *logit -= largest);
                     exponentials_f32(logits);
-                    Part { largest, sum: vectorised(Sum(logits)), target }
+                    Part { largest, sum: if sound { vectorised(Sum(logits)) } else { f32::NAN }, target }
                 })
                 .collect()
             },

@@ -4,6 +4,7 @@ use super::layers::{Angles, add, gated, root_mean_square_norm};
 use super::{LayerAttention, LayerInput, Shape};
 use crate::Error;
 use crate::checkpoint::LlamaWeights;
+use crate::error::unless_stopped;
 use esscher_core::Monitor;
 
 /// Final hidden states after the final norm, or none if the monitor asked to stop.
@@ -51,7 +52,9 @@ pub(super) fn forward(
             values: &values,
             residual: &stream,
         };
-        attention.attend(&input, &mut attended)?;
+        if unless_stopped(attention.attend(&input, &mut attended))?.is_none() {
+            return Ok(None);
+        }
         layer.output.multiply(&attended, &mut normed);
         add(&mut stream, &normed);
 

@@ -10,6 +10,7 @@ mod projection;
 mod recorder;
 
 pub use exact::{ExactAttention, ExactCache};
+pub(crate) use likelihood::ROWS as ROWS_TOGETHER;
 pub use projection::OutputProjection;
 pub use recorder::{RecordedLayer, Recorder, Recording};
 
@@ -138,7 +139,7 @@ impl Model {
     }
 
     /// The hidden states of some consecutive tokens, the first at position `start`, after the last layer and the final norm:
-    /// tokens × width. None if the monitor, asked before every layer, wanted to stop.
+    /// tokens × width. None if the monitor, asked before every layer, wanted to stop, or the attention was stopped by its own.
     ///
     /// # Errors
     /// No token, a token that is not in the vocabulary, a text longer than the context, an encoder's text that does not start

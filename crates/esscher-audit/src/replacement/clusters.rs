@@ -1,8 +1,12 @@
 //! Clusters of keys that readers cannot tell apart: weighted k-means in the metric of the tilts.
 
 use super::geometry::Geometry;
-use super::moments::{Moments, score};
+use super::moments::Moments;
 use super::{Tokens, rows_times_rows};
+use crate::Error;
+use crate::error::go_on;
+use crate::head::product_in_double;
+use esscher_core::Monitor;
 use esscher_core::numerics::Stream;
 use esscher_core::numerics::linalg::dot_in_lanes;
 
@@ -11,17 +15,26 @@ const ROUNDS: usize = 4;
 /// The seed of the k-means++ start.
 const SEED: u64 = 8;
 
-/// At most `count` clusters of the tokens at their places, weighted by their mass at the base tilt.
-pub(crate) fn cluster(tokens: &Tokens, places: &[f32], count: usize, geometry: &Geometry) -> Vec<Moments> {
+/// At most `count` clusters of the tokens at their places, weighted by their mass at the base tilt; an error if the monitor asked to
+/// stop.
+pub(crate) fn cluster(
+    tokens: &Tokens,
+    places: &[f32],
+    count: usize,
+    geometry: &Geometry,
+    monitor: &dyn Monitor,
+) -> Result<Vec<Moments>, Error> {
     let d = geometry.base.len();
-    let scores: Vec<f64> = tokens.keys.chunks_exact(d).map(|key| score(&geometry.base, key)).collect();
+    let scores: Vec<f64> =
+        tokens.keys.chunks_exact(d).map(|key| product_in_double(&geometry.base, key)).collect();
     let largest = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     // Never quite 0: a token without weight here may have some for another reader.
     let weights: Vec<f64> = scores.iter().map(|score| (score - largest).exp().max(1e-30)).collect();
-    let mut centres = start(places, &weights, count, d);
+    let mut centres = start(places, &weights, count, d, monitor)?;
     let parts = centres.len() / d;
     let mut owners = Vec::new();
     for _ in 0..ROUNDS {
+        go_on(monitor)?;
         owners = all_nearest(&centres, places, d);
         let mut sums = vec![0f64; centres.len()];
         let mut masses = vec![0f64; parts];
@@ -40,15 +53,12 @@ pub(crate) fn cluster(tokens: &Tokens, places: &[f32], count: usize, geometry: &
     for ((position, key, value), owner) in tokens.iter(d).zip(owners) {
         members[owner].push(position, key, value);
     }
-    members
-        .iter()
-        .filter(|own| own.len() > 0)
-        .map(|own| {
-            let mut moments = Moments::new(d, geometry.rank);
-            moments.absorb(own, &geometry.base, &geometry.directions());
-            moments
-        })
-        .collect()
+    let moments = |own: &Tokens| {
+        let mut moments = Moments::new(d, geometry.rank);
+        moments.absorb(own, &geometry.base, &geometry.directions());
+        moments
+    };
+    Ok(members.iter().filter(|own| own.len() > 0).map(moments).collect())
 }
 
 /// The centre that is nearest to a place (the first of equals), and its squared distance, ∞ if there is none.
@@ -108,7 +118,13 @@ fn squared_distance(x: &[f32], y: &[f32]) -> f64 {
 }
 
 /// k-means++ (key `arthur2007`): the heaviest token, then tokens drawn with probability ∝ weight × squared distance to the centres so far.
-fn start(places: &[f32], weights: &[f64], count: usize, dimension: usize) -> Vec<f32> {
+fn start(
+    places: &[f32],
+    weights: &[f64],
+    count: usize,
+    dimension: usize,
+    monitor: &dyn Monitor,
+) -> Result<Vec<f32>, Error> {
     let heaviest = weights
         .iter()
         .enumerate()
@@ -124,6 +140,7 @@ fn start(places: &[f32], weights: &[f64], count: usize, dimension: usize) -> Vec
         if centres.len() >= count * dimension {
             break;
         }
+        go_on(monitor)?;
         for (distance, place) in distances.iter_mut().zip(places.chunks_exact(dimension)) {
             *distance = distance.min(squared_distance(centre, place));
         }
@@ -136,5 +153,5 @@ fn start(places: &[f32], weights: &[f64], count: usize, dimension: usize) -> Vec
         probabilities.iter_mut().for_each(|probability| *probability /= total);
         next = row(stream.index(&probabilities));
     }
-    centres
+    Ok(centres)
 }

@@ -11,7 +11,7 @@
 //! brings neither farther from the truth (with fewer directions: the log-mass at the tilt as seen in them).
 
 use super::tokens::{Tokens, add_rows_times, add_transposed_times};
-use crate::head::inner_product;
+use crate::head::{inner_product, product_in_double};
 use esscher_core::numerics::linalg::dot_in_lanes;
 
 /// Tilted moments; without directions only the means are kept.
@@ -99,7 +99,8 @@ impl Moments {
         if tokens.len() == 0 {
             return;
         }
-        let scores: Vec<f64> = tokens.keys.chunks_exact(d).map(|key| score(base, key)).collect();
+        // In double precision: they are compared between blocks.
+        let scores: Vec<f64> = tokens.keys.chunks_exact(d).map(|key| product_in_double(base, key)).collect();
         let largest = scores.iter().copied().fold(self.largest, f64::max);
         let weights: Vec<f64> = scores.iter().map(|score| (score - largest).exp()).collect();
         let mass: f64 = weights.iter().sum();
@@ -228,11 +229,6 @@ pub(crate) fn two_point_log_mean(variance: f64, bound: f64) -> f64 {
     // (e^{−ratio b} + ratio e^b)/(1 + ratio), with e^b taken out. A mean of 0 makes it at least 1 (Jensen), also where the
     // first exponential underflows.
     (bound + ((-(ratio + 1.0) * bound).exp() + ratio).ln() - ratio.ln_1p()).max(0.0)
-}
-
-/// θ₀·k in double precision: it is compared between blocks.
-pub(crate) fn score(base: &[f32], key: &[f32]) -> f64 {
-    base.iter().zip(key).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum()
 }
 
 fn weighted_mean(rows: &[f32], weights: &[f64], mass: f64, dimension: usize) -> Vec<f64> {

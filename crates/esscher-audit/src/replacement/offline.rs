@@ -7,18 +7,24 @@
 
 use super::streaming::StreamingCache;
 use super::{BLOCK, Replacement};
+use crate::Error;
+use crate::error::go_on;
 use crate::head::{Head, Order};
 use crate::readers::{ReaderSums, Readers};
+use esscher_core::Monitor;
 
 #[cfg(doc)]
 use super::streaming;
 
 /// The outputs of every query: tokens × dimension.
-pub fn outputs(replacement: &Replacement, head: &Head<'_>) -> Vec<f32> {
+///
+/// # Errors
+/// [`Error::Stopped`] if the monitor asked to stop.
+pub fn outputs(replacement: &Replacement, head: &Head<'_>, monitor: &dyn Monitor) -> Result<Vec<f32>, Error> {
     let d = head.dimension;
     let mut sums = ReaderSums::new(d, 1);
     let mut told = 0;
-    run(replacement, head, &mut |tokens| {
+    run(replacement, head, monitor, &mut |tokens| {
         let part = |table| rows(table, d, told, tokens);
         sums.add(&[Head { tilts: part(head.tilts), values: part(head.values), ..*head }]);
         told = tokens;
@@ -33,30 +39,40 @@ fn rows(table: &[f32], dimension: usize, from: usize, to: usize) -> &[f32] {
 }
 
 /// The same with the readers of somewhere else: what their fixed tilt costs, with all else offline.
-pub fn outputs_read_by(replacement: &Replacement, head: &Head<'_>, readers: &Readers) -> Vec<f32> {
-    run(replacement, head, &mut |_| readers.clone())
+///
+/// # Errors
+/// [`Error::Stopped`] if the monitor asked to stop.
+pub fn outputs_read_by(
+    replacement: &Replacement,
+    head: &Head<'_>,
+    readers: &Readers,
+    monitor: &dyn Monitor,
+) -> Result<Vec<f32>, Error> {
+    run(replacement, head, monitor, &mut |_| readers.clone())
 }
 
 /// Runs over a text with the readers that are known after so many tokens.
 fn run(
     replacement: &Replacement,
     head: &Head<'_>,
+    monitor: &dyn Monitor,
     readers_after: &mut dyn FnMut(usize) -> Readers,
-) -> Vec<f32> {
+) -> Result<Vec<f32>, Error> {
     let mut result = vec![vec![0.0; head.keys.len()]];
     let known = if head.order == Order::Whole { head.len() } else { 0 };
     let mut cache = StreamingCache::offline(replacement, &readers_after(known), head.dimension);
     if head.order == Order::Whole {
         cache.absorb_whole(head);
-        cache.remake(&readers_after(known));
+        cache.remake(&readers_after(known), monitor)?;
     }
     let mut due = replacement.window.saturating_add(1);
     for start in (0..head.len()).step_by(BLOCK) {
+        go_on(monitor)?;
         if head.order == Order::Causal && start >= due {
-            cache.remake(&readers_after(start));
+            cache.remake(&readers_after(start), monitor)?;
             due = start + (start / 8).max(1);
         }
         cache.run_block(start, std::slice::from_ref(head), &mut result);
     }
-    result.concat()
+    Ok(result.concat())
 }

@@ -10,8 +10,10 @@ use super::moments::Moments;
 use super::tokens::{add_rows_times, rows_times_rows};
 use super::{BLOCK, Middle, Replacement, Tokens};
 use crate::Error;
-use crate::head::{Head, Order, squared_norm};
+use crate::error::go_on;
+use crate::head::{Head, Order, mean_in_double, product_in_double, squared_norm};
 use crate::readers::Readers;
+use esscher_core::Monitor;
 use esscher_core::numerics::exponentials_f32;
 
 /// The context of one key-value head, shared by the query heads that read it.
@@ -83,9 +85,10 @@ impl StreamingCache {
         }
     }
 
-    /// Makes top tokens and middle again from all tokens that have left, for these readers; only offline are they there.
-    pub(crate) fn remake(&mut self, readers: &Readers) {
-        let Some(mut pool) = self.everything.take() else { return };
+    /// Makes top tokens and middle again from all tokens that have left, for these readers; only offline are they there. An error if
+    /// the monitor asked to stop: then the cache is of no use any more.
+    pub(crate) fn remake(&mut self, readers: &Readers, monitor: &dyn Monitor) -> Result<(), Error> {
+        let Some(mut pool) = self.everything.take() else { return Ok(()) };
         let d = self.dimension;
         self.geometry = Geometry::new(&self.replacement, readers, d);
         for (position, key, value) in std::mem::take(&mut self.top).iter(d) {
@@ -100,17 +103,19 @@ impl StreamingCache {
             self.place(position, key, value, &mut fallen);
         }
         if fallen.len() == 0 {
-            return;
+            return Ok(());
         }
         match self.replacement.middle {
             Middle::TiltedMeans { count } | Middle::TiltedGaussians { count } => {
-                self.middle = cluster(&fallen, &self.geometry.places(&fallen.keys), count, &self.geometry);
+                let places = self.geometry.places(&fallen.keys);
+                self.middle = cluster(&fallen, &places, count, &self.geometry, monitor)?;
                 self.centres =
                     self.middle.iter().flat_map(|part| self.geometry.places(&part.mean_key)).collect();
                 self.everything = Some(fallen);
             }
             _ => self.swallow(&fallen),
         }
+        Ok(())
     }
 
     /// Takes in the next token.
@@ -325,9 +330,11 @@ impl StreamingCache {
         let mut largest = vec![f64::NEG_INFINITY; queries];
         // Tokens and means alike have a score and a value.
         let mut scored: Vec<(Vec<f32>, &[f32])> = Vec::with_capacity(4);
+        let mut sound = true;
         for tokens in [&self.atoms, &self.top, &self.window] {
             let mut scores = vec![0.0; queries * tokens.len()];
             rows_times_rows(&mut scores, tilts, &tokens.keys, d);
+            sound &= scores.iter().all(|score| score.is_finite());
             if let Some(Asked { start, readers }) = asked {
                 for (query, row) in scores.chunks_exact_mut(tokens.len().max(1)).enumerate() {
                     for (entry, &position) in row.iter_mut().zip(&tokens.positions) {
@@ -357,6 +364,7 @@ impl StreamingCache {
                 for row in scores.chunks_exact_mut(parts.len()) {
                     row.iter_mut().zip(&log_masses).for_each(|(entry, mass)| *entry += mass);
                 }
+                sound &= scores.iter().all(|score| score.is_finite());
                 scored.push((scores, &mean_values));
             } else {
                 let directions = self.geometry.directions();
@@ -376,7 +384,8 @@ impl StreamingCache {
             }
         }
         // One rounding for all, so that the weights of tokens and Gaussians are of the same scale.
-        let largest: Vec<f32> = largest.iter().map(|&largest| largest as f32).collect();
+        let exact_largest = largest;
+        let largest: Vec<f32> = exact_largest.iter().map(|&largest| largest as f32).collect();
         output.fill(0.0);
         let mut total = vec![0f32; queries];
         for (scores, values) in &mut scored {
@@ -397,36 +406,70 @@ impl StreamingCache {
                 row.iter_mut().zip(part).for_each(|(entry, number)| *entry += weight * number);
             }
         }
-        for (row, total) in output.chunks_exact_mut(d).zip(&total) {
-            if *total > 0.0 {
-                row.iter_mut().for_each(|entry| *entry /= total);
-            } else if !gaussians.is_empty() {
-                // Scores so large that one rounding of them takes all weight away: no answer is better than zeros.
-                row.fill(f32::NAN);
+        for (query, (row, total)) in output.chunks_exact_mut(d).zip(&total).enumerate() {
+            row.iter_mut().for_each(|entry| *entry /= total);
+            // Scores or sums that single precision does not hold, or scores so large that one rounding of them moves all weight.
+            let rounded = (exact_largest[query] - f64::from(largest[query])).abs() > 1.0;
+            if !sound || rounded || !row.iter().all(|entry| entry.is_finite()) {
+                let seen = asked.map(|Asked { start, readers }| start + query / readers);
+                let gaussians = gaussians.iter().map(|(masses, outputs): &(Vec<f64>, Vec<f32>)| {
+                    (masses[query], &outputs[query * d..(query + 1) * d])
+                });
+                self.read_in_double(&tilts[query * d..(query + 1) * d], seen, gaussians, row);
             }
+        }
+    }
+
+    /// The output for one tilt in double precision, given what the Gaussians of the middle answer; zeros if there is nothing to read.
+    fn read_in_double<'a>(
+        &'a self,
+        tilt: &[f32],
+        seen: Option<usize>,
+        gaussians: impl Iterator<Item = (f64, &'a [f32])> + Clone,
+        output: &mut [f32],
+    ) {
+        let d = self.dimension;
+        let tokens = [&self.atoms, &self.top, &self.window].into_iter().flat_map(|tokens| tokens.iter(d));
+        let tokens = tokens.filter(|(position, ..)| seen.is_none_or(|seen| *position <= seen));
+        let tokens = tokens.map(|(_, key, value)| (product_in_double(tilt, key), value));
+        let means = self.middle.iter().filter(|part| self.geometry.rank == 0 && !part.is_empty());
+        let base = &self.geometry.base;
+        let means = means.map(|part| {
+            let score = product_in_double(tilt, &part.mean_key) - product_in_double(base, &part.mean_key);
+            (part.log_mass() + score, part.mean_value.as_slice())
+        });
+        let parts: Vec<(f64, &[f32])> = tokens.chain(means).chain(gaussians).collect();
+        match parts.is_empty() {
+            true => output.fill(0.0),
+            false => mean_in_double(parts.iter().copied(), output),
         }
     }
 }
 
 /// The outputs of every query of the heads that share one key-value head: a table of tokens × dimension for each.
 ///
-/// The tokens are those of the first head. The same numbers as [`StreamingCache`] gives token by token, in blocks.
-pub fn outputs(replacement: &Replacement, heads: &[Head<'_>], readers: &Readers) -> Vec<Vec<f32>> {
-    let Some(first) = heads.first() else { return Vec::new() };
-    run(StreamingCache::new(replacement, readers, first.dimension), heads)
-}
-
-/// Runs a cache over a whole text. Where a token has no value it is left out; outputs of tokens without a tilt are zero.
-fn run(mut cache: StreamingCache, heads: &[Head<'_>]) -> Vec<Vec<f32>> {
-    let Some(first) = heads.first() else { return Vec::new() };
+/// The tokens are those of the first head. The same numbers as [`StreamingCache`] gives token by token, in blocks. Where a token has
+/// no value it is left out; outputs of tokens without a tilt are zero.
+///
+/// # Errors
+/// [`Error::Stopped`] if the monitor asked to stop.
+pub fn outputs(
+    replacement: &Replacement,
+    heads: &[Head<'_>],
+    readers: &Readers,
+    monitor: &dyn Monitor,
+) -> Result<Vec<Vec<f32>>, Error> {
+    let Some(first) = heads.first() else { return Ok(Vec::new()) };
+    let mut cache = StreamingCache::new(replacement, readers, first.dimension);
     let mut result = vec![vec![0.0; first.keys.len()]; heads.len()];
     if first.order == Order::Whole {
         cache.absorb_whole(first);
     }
     for start in (0..first.len()).step_by(BLOCK) {
+        go_on(monitor)?;
         cache.run_block(start, heads, &mut result);
     }
-    result
+    Ok(result)
 }
 
 impl StreamingCache {

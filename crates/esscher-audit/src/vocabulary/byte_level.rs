@@ -33,7 +33,7 @@ pub(super) fn tokenizer(
     let words = words(file, split)?;
     let mut numbers = HashMap::with_capacity(tokens.len());
     for (number, token) in (0_u32..).zip(tokens) {
-        // Of equal texts the first is meant; the others are fillers.
+        // Only fillers without a text are equal.
         numbers.entry(token.to_string()).or_insert(number);
     }
     let mut pairs = Vec::with_capacity(merges.len());

@@ -1,5 +1,7 @@
 //! The vocabulary in the metadata of a GGUF file: byte pairs (`gpt2`) or scored pieces (`llama`).
 
+use std::collections::HashMap;
+
 use super::scored::{Piece, ScoredPieces};
 use super::{Kind, Template, Vocabulary, byte_level, check_length, token_below};
 use crate::Error;
@@ -48,6 +50,14 @@ impl Vocabulary {
         for (name, numbers) in [("token types", &kinds), ("token scores", &scores)] {
             if let Some(count) = numbers.as_ref().map(Vec::len).filter(|count| *count != length) {
                 return Err(damaged(format!("it has {count} {name} for {length} tokens")));
+            }
+        }
+        // The first of two equal ones would be meant; a file with many is not one that a model was trained with.
+        let mut numbers = HashMap::with_capacity(length);
+        for (number, token) in tokens.iter().enumerate().filter(|(_, token)| !token.is_empty()) {
+            if let Some(first) = numbers.insert(*token, number) {
+                let token = shown(token);
+                return Err(damaged(format!("its tokens {first} and {number} are both `{token}`")));
             }
         }
         let begin = match begin {

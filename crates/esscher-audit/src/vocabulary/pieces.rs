@@ -72,7 +72,7 @@ pub(super) fn first_tokens(
 }
 
 /// The last place up to a byte where no character is cut; the end of a shorter text.
-fn character_before(text: &str, byte: usize) -> usize {
+pub(super) fn character_before(text: &str, byte: usize) -> usize {
     (0..=byte.min(text.len())).rev().find(|place| text.is_char_boundary(*place)).unwrap_or(0)
 }
 

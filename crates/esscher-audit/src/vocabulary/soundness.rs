@@ -2,14 +2,34 @@
 //! or ask for gigabytes.
 
 use crate::Error;
-use crate::checkpoint::shown;
-use serde_json::Value;
+use crate::checkpoint::{json, shown};
+use serde_json::{Map, Value};
 
-/// Refuses templates with tokens that are not there, merges of what are no tokens, and compiled normalisers.
+/// What a tokenizer.json holds.
+const KEYS: [&str; 9] = [
+    "version",
+    "truncation",
+    "padding",
+    "added_tokens",
+    "normalizer",
+    "pre_tokenizer",
+    "post_processor",
+    "decoder",
+    "model",
+];
+
+/// Refuses keys that are none or occur twice, templates with tokens that are not there, merges of what are no tokens, and compiled
+/// normalisers.
 pub(super) fn check(file: &str, bytes: &[u8]) -> Result<(), Error> {
     let damaged = |problem: String| Error::Damaged { what: file.to_string(), problem };
-    let json: Value =
-        serde_json::from_slice(bytes).map_err(|error| damaged(format!("it is not JSON: {error}")))?;
+    let json = json::parse(bytes).map_err(damaged)?;
+    // The library stumbles over any other.
+    let unknown =
+        |values: &Map<String, Value>| values.keys().find(|key| !KEYS.contains(&key.as_str())).cloned();
+    if let Some(key) = json.as_object().and_then(unknown) {
+        let (key, keys) = (shown(&key), KEYS.join(", "));
+        return Err(damaged(format!("unknown key `{key}`; a tokenizer.json has {keys}")));
+    }
     if holds_type(&json["normalizer"], "Precompiled") {
         return Err(Error::Unsupported {
             what: format!("{file}: a normaliser of type `Precompiled`"),

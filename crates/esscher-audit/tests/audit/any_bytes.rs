@@ -45,7 +45,8 @@ pub(crate) fn feed(bytes: &[u8]) -> bool {
     match content {
         Ok(Content::Checkpoint(checkpoint)) => run(*checkpoint),
         Ok(Content::Dump(dump)) => {
-            let observed = Observations::of_dump(&dump).expect("a dump that is read is sound");
+            let observed =
+                Observations::of_dump(&dump, &Unwatched).expect("a dump that is read is sound").unwrap();
             Observations::calibration(&[observed]).expect("one text calibrates");
         }
         Err(_) => return false,

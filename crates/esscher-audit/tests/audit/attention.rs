@@ -151,6 +151,51 @@ fn huge_scores_neither_overflow_nor_vanish() {
     }
 }
 
+/// Whoever has by far the largest score has all weight.
+#[test]
+fn scores_beyond_single_precision_are_compared_all_the_same() {
+    for order in [Order::Causal, Order::Whole] {
+        let mut text = Text::new(shape(2, 1, 8, order), 70);
+        text.tilts.iter_mut().for_each(|tilt| *tilt *= 1e20);
+        text.keys.iter_mut().for_each(|key| *key *= 1e20);
+        let mut expected = Vec::new();
+        for (place, tilt) in text.tilts.chunks_exact(8).enumerate() {
+            let score = |key: &[f32]| {
+                tilt.iter().zip(key).map(|(tilt, key)| f64::from(*tilt) * f64::from(*key)).sum::<f64>()
+            };
+            let seen = if order == Order::Causal { place / 2 + 1 } else { 70 };
+            let tokens = text.keys.chunks_exact(8).zip(text.values.chunks_exact(8)).take(seen);
+            let best = tokens.max_by(|(one, _), (other, _)| score(one).total_cmp(&score(other))).unwrap();
+            expected.extend_from_slice(best.1);
+        }
+        let mut output = vec![f32::NAN; text.tilts.len()];
+        ExactAttention::new(&text.shape).attend(&text.part(0, 70), &mut output).unwrap();
+        assert_eq!(output, expected);
+        if order == Order::Causal {
+            let mut cache = ExactCache::new(&text.shape).unwrap();
+            cache.attend(&text.part(0, 60), &mut output[..60 * 16]).unwrap();
+            for token in 60..70 {
+                cache.attend(&text.part(token, 1), &mut output[token * 16..(token + 1) * 16]).unwrap();
+            }
+            assert_eq!(output, expected, "from a cache");
+        }
+    }
+}
+
+#[test]
+fn values_whose_sums_overflow_have_their_mean() {
+    let mut text = Text::new(shape(2, 1, 8, Order::Causal), 70);
+    let expected = text.expected();
+    text.values.iter_mut().for_each(|value| *value *= 5e37);
+    let mut output = vec![f32::NAN; text.tilts.len()];
+    let mut cache = ExactCache::new(&text.shape).unwrap();
+    for attention in [&mut ExactAttention::new(&text.shape) as &mut dyn LayerAttention, &mut cache] {
+        attention.attend(&text.part(0, 70), &mut output).unwrap();
+        let small: Vec<f32> = output.iter().map(|entry| entry / 5e37).collect();
+        assert!(difference(&small, &expected) < ROUNDING);
+    }
+}
+
 #[test]
 fn calls_that_do_not_fit_are_refused() {
     let text = Text::new(shape(2, 1, 8, Order::Causal), 10);

@@ -253,9 +253,45 @@ fn files_that_are_cut_short_or_of_no_known_format_say_so() {
 }
 
 #[test]
+fn settings_of_gguf_that_change_a_layer_are_refused_unless_they_change_nothing() {
+    let with = |key: &str, kind: u32, value: Vec<u8>| {
+        let mut file = Gguf::tiny();
+        file.set(&format!("llama.{key}"), kind, value);
+        file.write()
+    };
+    let single = |number: f32| number.to_le_bytes().to_vec();
+    for (key, neutral, other) in [
+        ("attn_logit_softcapping", 0.0, 30.0),
+        ("final_logit_softcapping", 0.0, 30.0),
+        ("attention.scale", 0.0, 5.0),
+        ("attention.clamp_kqv", 0.0, 8.0),
+        ("attention.temperature_scale", 0.0, 0.1),
+        ("attention.max_alibi_bias", 0.0, 8.0),
+        ("max_alibi_bias", 0.0, 8.0),
+        ("rope.scaling.attn_factor", 1.0, 2.0),
+        ("logit_scale", 1.0, 2.0),
+        ("residual_scale", 1.0, 2.0),
+        ("embedding_scale", 1.0, 2.0),
+    ] {
+        assert!(Checkpoint::read(&source(&with(key, 6, single(neutral)))).is_ok(), "{key}");
+        refused(&with(key, 6, single(other)), &format!("metadata `llama.{key}` = {other}"));
+    }
+    for (key, neutral) in [("attention.causal", 1), ("use_parallel_residual", 0)] {
+        assert!(Checkpoint::read(&source(&with(key, 7, vec![neutral]))).is_ok(), "{key}");
+        refused(&with(key, 7, vec![1 - neutral]), &format!("metadata `llama.{key}` = {}", 1 - neutral));
+    }
+    for key in ["attention.chunk_size", "attention.sliding_window", "attention.new", "rope.new", "new_scale"]
+    {
+        refused(&with(key, 4, 64_u32.to_le_bytes().to_vec()), &format!("metadata `llama.{key}` = 64"));
+    }
+    refused(&with("rope.kind", 8, tiny::gguf_text("new")), "metadata `llama.rope.kind` is not supported");
+    assert!(Checkpoint::read(&source(&with("vocab_size", 4, 4_u32.to_le_bytes().to_vec()))).is_ok());
+}
+
+#[test]
 fn safetensors_of_llama_are_read_with_tied_or_separate_embeddings() {
     let (mut tensors, config) = tiny::llama_tensors();
-    let weights = llama(&tiny::safetensors(&tensors, None), Some(&config));
+    let weights = llama(&tiny::safetensors(&tensors, None), Some(&format!("\u{feff}{config}")));
     assert_eq!((weights.heads, weights.key_value_heads, weights.head_dimension), (2, 1, 4));
     assert_eq!((weights.rotation.base, weights.rotation.pairs), (5000.0, Pairs::Halves));
     assert!(weights.unembedding.is_none());
@@ -305,10 +341,69 @@ fn a_configuration_that_does_not_fit_is_refused() {
         ("{", "{\"sliding_window\": 16,", "`sliding_window` = 16"),
         ("{", "{\"partial_rotary_factor\": 0.5,", "`partial_rotary_factor` = 0.5"),
         ("{", "{\"attn_logit_softcapping\": 30,", "`attn_logit_softcapping` = 30"),
+        ("true", "\"yes\"", "`tie_word_embeddings` is \"yes\", expected true or false"),
+        ("true", "1", "`tie_word_embeddings` is 1, expected true or false"),
+        ("{", "{\"hidden_size\": 8,", "the key `hidden_size` occurs twice"),
     ] {
         let message = refused(Some(&config.replacen(from, to, 1))).to_string();
         assert!(message.contains(expected), "`{message}` does not say `{expected}`");
     }
+}
+
+#[test]
+fn settings_of_a_configuration_that_change_a_layer_are_refused_unless_they_change_nothing() {
+    let (tensors, config) = tiny::llama_tensors();
+    let bytes = tiny::safetensors(&tensors, None);
+    let read = |key: &str, value: &str| {
+        let config = config.replacen('{', &format!("{{\"{key}\": {value},"), 1);
+        // The rotation is said in one way only.
+        let config = config.replace("\"rope_scaling\": null", "\"other\": 1");
+        Checkpoint::read(&Source { config: Some(config.as_bytes()), ..source(&bytes) })
+    };
+    for (key, neutral, other) in [
+        ("attention_multiplier", "null", "0.5"),
+        ("clip_qkv", "null", "8"),
+        ("attention_chunk_size", "null", "64"),
+        ("alibi", "false", "true"),
+        ("use_qk_norm", "false", "true"),
+        ("query_pre_attn_scalar", "4", "16"),
+        ("no_rope_layers", "[1]", "[0]"),
+        ("is_causal", "true", "false"),
+        ("use_bidirectional_attention", "false", "true"),
+        ("rope_interleaved", "false", "true"),
+        ("layer_types", "[\"full_attention\"]", "[\"sliding_attention\"]"),
+        ("compression_config", "null", "{\"bits\": 4}"),
+        ("logit_scale", "1", "2.0"),
+        ("rope_scaling", "{\"type\": \"default\"}", "{\"type\": \"linear\", \"rope_type\": \"default\"}"),
+        (
+            "rope_scaling",
+            "{\"rope_type\": \"default\", \"factor\": 1.0}",
+            "{\"rope_type\": \"default\", \"factor\": 8.0}",
+        ),
+        ("rope_parameters", "{\"rope_type\": \"default\", \"rope_theta\": 5000}", "{\"rope_theta\": 500.0}"),
+        ("rope_parameters", "{\"partial_rotary_factor\": 1.0}", "{\"partial_rotary_factor\": 0.5}"),
+        (
+            "rope_parameters",
+            "{}",
+            "{\"full_attention\": {\"rope_theta\": 5000.0, \"rope_type\": \"default\"}}",
+        ),
+        ("rope_parameters", "null", "{\"rope_type\": \"yarn\", \"factor\": 4.0}"),
+    ] {
+        if let Err(error) = read(key, neutral) {
+            panic!("{key} = {neutral}: {error}");
+        }
+        let message = read(key, other).expect_err(key).to_string();
+        assert!(message.contains(&format!("`{key}`")), "{message}");
+    }
+}
+
+#[test]
+fn safetensors_that_go_on_after_their_tensors_are_not_called_truncated() {
+    let (tensors, _) = tiny::llama_tensors();
+    let mut bytes = tiny::safetensors(&tensors, None);
+    bytes.extend([0; 10]);
+    let message = Beginning::read("long", &bytes, bytes.len() as u64).unwrap_err().to_string();
+    assert!(message.ends_with("it is longer than its header announces"), "{message}");
 }
 
 fn dump_arrays() -> Vec<(String, String, Vec<u8>)> {
@@ -360,6 +455,13 @@ fn dumps_that_make_no_sense_are_refused() {
     refused(&tiny_npz(&[]), "`order` must be `causal` or `whole`, found nothing");
     refused(&tiny::safetensors(&tiny::dump_tensors(), None), "`order` must be");
     refused(&tiny::safetensors(&tiny::dump_tensors(), Some("sideways")), "found `sideways`");
+    let sound = tiny::safetensors(&tiny::dump_tensors(), Some("causal"));
+    let length = u64::from_le_bytes(sound[..8].try_into().unwrap()) as usize;
+    let header = String::from_utf8(sound[8..8 + length].to_vec()).unwrap();
+    let twice = header.replace("\"order\":\"causal\"", "\"order\":\"causal\",\"order\":\"whole\"");
+    assert_ne!(header, twice);
+    let twice = [&(twice.len() as u64).to_le_bytes(), twice.as_bytes(), &sound[8 + length..]].concat();
+    refused(&twice, "the key `order` occurs twice");
     let mut tensors = tiny::dump_tensors();
     tensors[6].1 = vec![3, 4, 16];
     refused(
@@ -372,7 +474,7 @@ fn dumps_that_make_no_sense_are_refused() {
     refused(&tiny_npz(&[whole(), ("x", "<i8", "(1,)".into(), vec![0; 8])]), "its numbers are `<i8`");
     refused(&tiny_npz(&[whole(), ("x", "<f4", "(2,)".into(), vec![0; 4])]), "do not take 4 bytes");
     let nested = format!("{}1{}", "(".repeat(400), ")".repeat(400));
-    refused(&tiny_npz(&[whole(), ("x", "<f4", nested, vec![0; 4])]), "not that of a plain array");
+    refused(&tiny_npz(&[whole(), ("x", "<f4", nested, vec![0; 4])]), "its header makes no sense");
     let double = |number: f64| number.to_le_bytes().to_vec();
     for (scale, found) in [(0.0, "0"), (-1.0, "-1")] {
         let scale = ("scale", "<f8", "()".to_string(), double(scale));
@@ -389,7 +491,19 @@ fn dumps_that_make_no_sense_are_refused() {
         refused(&tiny::safetensors(&tensors, Some("causal")), &expected);
     }
     let huge = "(9999999999, 9999999999)".to_string();
-    refused(&tiny_npz(&[whole(), ("x", "<f4", huge, vec![0; 4])]), "not that of a plain array");
+    refused(&tiny_npz(&[whole(), ("x", "<f4", huge, vec![0; 4])]), "do not take 4 bytes");
+}
+
+#[test]
+fn an_archive_with_two_arrays_of_one_name_is_refused() {
+    let one = |name| (name, "<f4", "(1,)".to_string(), vec![0; 4]);
+    let mut bytes = tiny_npz(&[whole(), one("same-1"), one("same-2")]);
+    for place in 0..bytes.len() - 6 {
+        if &bytes[place..place + 6] == b"same-2" {
+            bytes[place + 5] = b'1';
+        }
+    }
+    refused(&bytes, "not a sound .npz archive: two of its arrays have the same name");
 }
 
 #[test]

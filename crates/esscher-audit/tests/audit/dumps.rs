@@ -15,6 +15,7 @@ use esscher_audit::weights::Matrix;
 use esscher_core::{Monitor, Unwatched};
 use safetensors::Dtype;
 use safetensors::tensor::TensorView;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 const TOKENS: usize = 120;
 
@@ -22,7 +23,7 @@ const TOKENS: usize = 120;
 type Tensors = Vec<(String, Vec<usize>, Vec<f32>)>;
 
 /// Attends exactly and keeps the residual stream, of which the recorder keeps only norms.
-struct KeepsStream(ExactAttention, Vec<Vec<f32>>);
+struct KeepsStream(ExactAttention<'static>, Vec<Vec<f32>>);
 
 impl LayerAttention for KeepsStream {
     fn attend(&mut self, input: &LayerInput<'_>, output: &mut [f32]) -> Result<(), Error> {
@@ -133,8 +134,10 @@ fn findings_from_dumps_are_those_from_the_model() {
             let dump = |text: &Vec<u32>| {
                 Dump::read("dump", &write(&recorded(&model, text, true), order.name())).unwrap()
             };
-            let observed: Vec<Observations> =
-                calibrating.iter().map(|text| Observations::of_dump(&dump(text)).unwrap()).collect();
+            let observed: Vec<Observations> = calibrating
+                .iter()
+                .map(|text| Observations::of_dump(&dump(text), &Unwatched).unwrap().unwrap())
+                .collect();
             let from_dumps = Observations::calibration(&observed).unwrap();
             assert_eq!(from_dumps, calibration);
             let dump = dump(&measured[0]);
@@ -152,7 +155,7 @@ fn without_the_stream_the_residual_error_is_not_told() {
         let (text, questions) = (texts(&model).remove(0), questions(order));
         let examined = |tensors: &Tensors| -> Vec<Findings> {
             let dump = Dump::read("dump", &as_safetensors(tensors, order.name())).unwrap();
-            let observed = Observations::of_dump(&dump).unwrap();
+            let observed = Observations::of_dump(&dump, &Unwatched).unwrap().unwrap();
             let calibration = Observations::calibration([&observed]).unwrap();
             examine_dump(&dump, &questions, &calibration, &Unwatched).unwrap().unwrap()
         };
@@ -231,7 +234,8 @@ fn a_calibration_of_another_model_is_refused_and_a_monitor_stops() {
         .collect::<Vec<_>>()
         .try_into()
         .unwrap();
-    let [of_llama, of_bert] = [&llama, &bert].map(|dump| Observations::of_dump(dump).unwrap());
+    let [of_llama, of_bert] =
+        [&llama, &bert].map(|dump| Observations::of_dump(dump, &Unwatched).unwrap().unwrap());
     let mixed = Observations::calibration([&of_llama, &of_bert]);
     assert!(matches!(mixed, Err(Error::OtherModel { .. })), "{mixed:?}");
     let nothing = Observations::calibration([]);
@@ -250,6 +254,37 @@ fn a_calibration_of_another_model_is_refused_and_a_monitor_stops() {
         matches!(&refused, Err(Error::WrongSizes { found, .. }) if *found == [3]),
         "a stream of another text"
     );
+}
+
+/// Asks to stop when it has been asked so often.
+struct StopsLater(AtomicUsize);
+
+impl Monitor for StopsLater {
+    fn progress(&self, _completed: usize, _total: usize) {}
+    fn should_stop(&self) -> bool {
+        self.0.fetch_sub(1, Ordering::Relaxed) == 1
+    }
+}
+
+/// Exact attention asks at every block of queries, candidates at every block of tokens: nobody waits for a layer.
+#[test]
+fn an_examination_stops_inside_a_layer() {
+    let model = models().next().unwrap();
+    let texts = texts(&model);
+    let calibration = calibrate(&model, &texts[..1], &Unwatched).unwrap().unwrap();
+    let questions = questions(Order::Causal);
+    let mut dump =
+        Dump::read("dump", &as_npz(&recorded(&model, &texts[0], false), "causal")).expect("a sound dump");
+    let observed = Observations::of_dump(&dump, &Unwatched).unwrap().unwrap();
+    let own = Observations::calibration([&observed]).unwrap();
+    // One layer, whatever the calibration knows of more.
+    dump.layers.truncate(1);
+    for asked in [2, 5, 20] {
+        let monitor = || StopsLater(AtomicUsize::new(asked));
+        assert_eq!(examine_dump(&dump, &questions, &own, &monitor()).unwrap(), None, "{asked}");
+        assert_eq!(examine(&model, &texts[0], &questions, &calibration, &monitor()).unwrap(), None);
+    }
+    assert_eq!(calibrate(&model, &texts, &StopsLater(AtomicUsize::new(4))).unwrap(), None);
 }
 
 #[test]

@@ -1,10 +1,11 @@
 //! Evictions against a literal simulation, and what they must never do.
 
+use crate::unwatched::{eviction::outputs, offline};
 use esscher_audit::Error;
-use esscher_audit::eviction::{Eviction, Policy, outputs};
+use esscher_audit::eviction::{Eviction, Policy};
 use esscher_audit::head::{Head, Order};
 use esscher_audit::readers::{Readers, Tilts};
-use esscher_audit::replacement::{Atoms, BLOCK, Middle, Replacement, offline};
+use esscher_audit::replacement::{Atoms, BLOCK, Middle, Replacement};
 use esscher_core::numerics::Stream;
 
 const DIMENSION: usize = 5;

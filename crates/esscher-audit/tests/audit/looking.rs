@@ -1,5 +1,6 @@
 //! Portraits, discrepancies, segments and needles in worlds whose answers are known.
 
+use crate::worlds::numbers;
 use esscher_audit::Error;
 use esscher_audit::checkpoint::{Checkpoint, Source};
 use esscher_audit::discrepancy::{self, discrepancy};
@@ -7,7 +8,7 @@ use esscher_audit::head::{Head, Order};
 use esscher_audit::likelihood::retrieval;
 use esscher_audit::model::{ExactAttention, Model};
 use esscher_audit::needle::Haystack;
-use esscher_audit::portrait::{measured_positions, portrait};
+use esscher_audit::portrait::{Portrait, measured_positions, median, portrait};
 use esscher_audit::segment::segments;
 use esscher_audit::vocabulary::Template;
 use esscher_core::Unwatched;
@@ -62,6 +63,23 @@ fn only_queries_with_something_replaced_are_measured() {
     assert_eq!(measured_positions(Order::Causal, 1024, 96, 1000), (512..1024).collect::<Vec<_>>());
     assert_eq!(measured_positions(Order::Whole, 8, 96, 4), [1, 3, 5, 7]);
     assert!(measured_positions(Order::Causal, 64, 96, 4).is_empty());
+}
+
+/// Keys that are all alike tell no token from another, however large they are.
+#[test]
+fn a_portrait_is_of_scores_that_single_precision_does_not_hold() {
+    let (tilts, values) = (numbers(1, 400, 1.0), numbers(2, 400, 1.0));
+    let of = |key: f32| {
+        let keys = vec![key; 400];
+        let head = Head { order: Order::Causal, dimension: 4, tilts: &tilts, keys: &keys, values: &values };
+        portrait(&head, &mut Stream::new(1, 0, 0)).unwrap()
+    };
+    let (large, zero) = (of(3e38), of(0.0));
+    // A mean of equal numbers is off by some roundings.
+    assert!(large.score_variance < 1e-28 * 3e38_f64.powi(2), "{}", large.score_variance);
+    assert_eq!(Portrait { score_variance: 0.0, ..large }, zero);
+    assert!(!of(f32::INFINITY).effective_tokens.is_finite(), "what is not finite stays so");
+    assert_eq!(median(&mut [1.0, -f64::NAN, 2.0]), Some(2.0), "no number is no small one");
 }
 
 #[test]

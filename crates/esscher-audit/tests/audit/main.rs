@@ -13,5 +13,6 @@ mod real_models;
 mod replaced_models;
 mod replacements;
 mod tiny;
+mod unwatched;
 mod vocabularies;
 mod worlds;

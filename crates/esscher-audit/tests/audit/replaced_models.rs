@@ -54,7 +54,8 @@ fn an_exact_assignment_is_exact_attention_bit_for_bit() {
     let assignment = Assignment::everywhere(model.shape(), Candidate::Exact);
     for running in Running::ALL {
         let mut replaced =
-            ReplacedAttention::new(model.shape(), &assignment, &FRAME, running, &calibration).unwrap();
+            ReplacedAttention::new(model.shape(), &assignment, &FRAME, running, &calibration, &Unwatched)
+                .unwrap();
         let found = model.forward(&text, 0, &mut replaced, &Unwatched).unwrap();
         assert_eq!(
             found,
@@ -72,8 +73,15 @@ fn a_cache_decodes_what_a_whole_text_gives_in_any_pieces() {
     let mut rows = mixed(&model).rows().to_vec();
     rows[0][3] = Candidate::Exact;
     let assignment = Assignment::new(model.shape(), rows).unwrap();
-    let mut replaced =
-        ReplacedAttention::new(model.shape(), &assignment, &FRAME, Running::Streaming, &calibration).unwrap();
+    let mut replaced = ReplacedAttention::new(
+        model.shape(),
+        &assignment,
+        &FRAME,
+        Running::Streaming,
+        &calibration,
+        &Unwatched,
+    )
+    .unwrap();
     let expected = model.forward(&text, 0, &mut replaced, &Unwatched).unwrap().unwrap();
     for piece in [1, 7, 32, 131] {
         let mut cache = MixedCache::new(model.shape(), &assignment, &FRAME, &calibration).unwrap();
@@ -134,7 +142,7 @@ fn what_is_of_another_model_is_refused() {
     assert!(other_model(calibration.check(&wider)));
     let other = Assignment::everywhere(&deeper, Candidate::Exact);
     assert!(other_model(MixedCache::new(&shape, &other, &FRAME, &calibration).map(|_| ())));
-    let replaced = ReplacedAttention::new(&shape, &other, &FRAME, Running::Offline, &calibration);
+    let replaced = ReplacedAttention::new(&shape, &other, &FRAME, Running::Offline, &calibration, &Unwatched);
     assert!(other_model(replaced.map(|_| ())));
     // A layer that is not there, and tables of another size.
     let (tilts, keys) = (
@@ -151,7 +159,8 @@ fn what_is_of_another_model_is_refused() {
     let cut = cache.attend(&LayerInput { keys: &keys[1..], ..input }, &mut output);
     assert!(matches!(cut, Err(Error::WrongSizes { .. })), "{cut:?}");
     let mut replaced =
-        ReplacedAttention::new(&shape, &assignment, &FRAME, Running::Offline, &calibration).unwrap();
+        ReplacedAttention::new(&shape, &assignment, &FRAME, Running::Offline, &calibration, &Unwatched)
+            .unwrap();
     assert_eq!(replaced.attend(&beyond, &mut output), no_layer);
     // Nothing was taken in.
     cache.attend(&input, &mut output).unwrap();
@@ -257,9 +266,15 @@ fn an_encoder_with_replaced_heads_has_a_near_embedding() {
     let frame = Frame { window: 0, ..FRAME };
     let distance = |name: &str| {
         let assignment = Assignment::everywhere(model.shape(), candidate(name));
-        let mut replaced =
-            ReplacedAttention::new(model.shape(), &assignment, &frame, Running::Offline, &calibration)
-                .unwrap();
+        let mut replaced = ReplacedAttention::new(
+            model.shape(),
+            &assignment,
+            &frame,
+            Running::Offline,
+            &calibration,
+            &Unwatched,
+        )
+        .unwrap();
         let found = embedding(&model, &text, &mut replaced, &Unwatched).unwrap().unwrap();
         cosine_distance(&found, &exact)
     };

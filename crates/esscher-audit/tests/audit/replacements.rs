@@ -1,11 +1,13 @@
 //! Replacements against their definitions in double precision, and worlds in which they are exact.
 
+use crate::unwatched::{offline, streaming};
 use esscher_audit::Error;
+use esscher_audit::answer::answers;
+use esscher_audit::assignment::Running;
+use esscher_audit::candidate::{Candidate, Frame};
 use esscher_audit::head::{Head, Order};
 use esscher_audit::readers::{Readers, Tilts};
-use esscher_audit::replacement::{
-    Atoms, BLOCK, Middle, Replacement, StreamingCache, exact_bytes, offline, streaming,
-};
+use esscher_audit::replacement::{Atoms, BLOCK, Middle, Replacement, StreamingCache, exact_bytes};
 use esscher_core::attention::{Attention, Softmax};
 use esscher_core::measure::Gaussian;
 use esscher_core::numerics::{Stream, log_sum_exp};
@@ -407,6 +409,60 @@ fn keys_and_tilts_whose_squares_overflow_end_without_a_panic() {
                 let means = matches!(middle, Middle::Mean | Middle::TiltedMeans { .. });
                 let fits = |entry: &f32| entry.abs() <= largest * 1.001 || !means && !entry.is_finite();
                 assert!(found.iter().all(fits), "{middle} {order}");
+            }
+        }
+    }
+}
+
+fn candidates() -> impl Iterator<Item = Candidate> {
+    let names = [
+        "exact",
+        "dropped",
+        "mean",
+        "gaussian",
+        "tilted-gaussian",
+        "tilted-means/4",
+        "top-3+mean",
+        "sink-window/8",
+        "observed-attention/8",
+        "expected-attention/8",
+        "cluster-means/8",
+    ];
+    names.into_iter().map(|name| name.parse().unwrap())
+}
+
+/// The second score is 10⁴⁰ above the first.
+#[test]
+fn scores_beyond_single_precision_are_compared_by_every_candidate() {
+    let (tilts, keys) = ([1e20, 0.0, 1e20, 0.0], [1e20, 0.0, 2e20, 0.0]);
+    let values = [0.0, 0.0, 1.0, 1.0];
+    for order in [Order::Causal, Order::Whole] {
+        let head = Head { order, dimension: 2, tilts: &tilts, keys: &keys, values: &values };
+        let frame = Frame::of(order);
+        let first = if order == Order::Causal { 0.0 } else { 1.0 };
+        for candidate in candidates() {
+            for running in Running::ALL {
+                let readers = Readers::of_head(&head);
+                let found = answers(candidate, &frame, running, &[head], &readers).unwrap();
+                assert_eq!(found, [[first, first, 1.0, 1.0]], "{candidate}, {order}");
+            }
+        }
+    }
+}
+
+/// All values alike: whatever stands for them, they are the output.
+#[test]
+fn values_whose_sums_overflow_are_answered_by_every_candidate() {
+    let mut text = Text::random(9, 200);
+    text.values.fill(3e38);
+    for order in [Order::Causal, Order::Whole] {
+        let head = text.head(order);
+        for candidate in candidates() {
+            for running in Running::ALL {
+                let readers = Readers::of_head(&head);
+                let found = answers(candidate, &Frame::of(order), running, &[head], &readers).unwrap();
+                let near = |entry: &f32| (entry / 3e38 - 1.0).abs() < 1e-5;
+                assert!(found[0].iter().all(near), "{candidate}, {order}");
             }
         }
     }

@@ -295,17 +295,16 @@ pub(crate) fn dump_tensors() -> Vec<(String, Vec<usize>)> {
 
 /// A .npz archive of arrays given by type, shape as Python writes it, and data.
 pub(crate) fn npz(arrays: &[(&str, &str, String, Vec<u8>)]) -> Vec<u8> {
-    let mut archive = npyz::npz::NpzWriter::new(std::io::Cursor::new(Vec::new()));
+    let mut zip = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
     for (name, kind, shape, data) in arrays {
-        let zip = archive.zip_writer();
-        zip.start_file(format!("{name}.npy"), Default::default()).unwrap();
+        zip.start_file(format!("{name}.npy"), zip::write::SimpleFileOptions::default()).unwrap();
         let header = format!("{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}\n");
         zip.write_all(b"\x93NUMPY\x01\x00").unwrap();
         zip.write_all(&(header.len() as u16).to_le_bytes()).unwrap();
         zip.write_all(header.as_bytes()).unwrap();
         zip.write_all(data).unwrap();
     }
-    archive.zip_writer().finish().unwrap().into_inner()
+    zip.finish().unwrap().into_inner()
 }
 
 /// NumPy's text: four bytes per character.

@@ -336,6 +336,49 @@ fn hostile_tokenizers_are_refused_before_the_library_reads_them() {
     assert!(message.contains("`Precompiled` is not supported"), "{message}");
 }
 
+#[test]
+fn a_template_of_a_second_sentence_and_keys_that_are_none_are_refused() {
+    let read = |bytes: &[u8]| Vocabulary::from_json("tokenizer.json", bytes, 100).unwrap_err().to_string();
+    let second = json!([special("[CLS]"), {"Sequence": {"id": "A", "type_id": 1}}]);
+    assert!(read(&word_pieces(&second)).contains("its `type_id` must be 0 everywhere"));
+    let mut file: serde_json::Value = serde_json::from_slice(&word_pieces(&around())).unwrap();
+    file["foo"] = json!(1);
+    assert!(read(file.to_string().as_bytes()).contains("unknown key `foo`"));
+    let twice = file.to_string().replacen("\"foo\":1", "\"version\":\"1.0\"", 1);
+    assert!(read(twice.as_bytes()).contains("the key `version` occurs twice"));
+}
+
+/// The text is not to blame.
+#[test]
+fn a_vocabulary_that_cannot_write_a_text_is_refused() {
+    let empty =
+        json!({"version": "1.0", "added_tokens": [], "model": {"type": "BPE", "vocab": {}, "merges": []}});
+    let empty = Vocabulary::from_json("tokenizer.json", empty.to_string().as_bytes(), 3).unwrap();
+    let mut file = byte_pairs();
+    let tokens = |of: &dyn Fn(usize) -> usize| -> Vec<String> {
+        (0..259).map(|number| format!("token{}", of(number))).collect()
+    };
+    file.set_texts("tokenizer.ggml.tokens", &tokens(&|number| number));
+    file.set_texts("tokenizer.ggml.merges", &[]);
+    for vocabulary in [empty, read_tiny(&file)] {
+        let refused =
+            vocabulary.first_tokens("In the beginning was the word.", 1000).unwrap_err().to_string();
+        assert!(refused.starts_with("the vocabulary cannot write most of the text"), "{refused}");
+    }
+    file.set_texts("tokenizer.ggml.tokens", &tokens(&|number| number / 2));
+    let refused = read(&file.write()).unwrap_err().to_string();
+    assert!(refused.contains("its tokens 0 and 1 are both `token0`"), "{refused}");
+}
+
+/// A word of megabytes is one token, for which no more is read than so many tokens of prose take.
+#[test]
+fn a_text_without_words_is_not_read_to_its_end() {
+    let vocabulary = Vocabulary::from_json("tokenizer.json", &word_pieces(&around()), 100).unwrap();
+    let text = format!("{} the end", "x".repeat(300_000));
+    assert!(vocabulary.encode_bare(&text).unwrap().contains(&3), "somebody may ask for all of it");
+    assert_eq!(vocabulary.first_tokens(&text, 10).unwrap(), [0]);
+}
+
 fn read_tiny(file: &Gguf) -> Vocabulary {
     read(&file.write()).unwrap()
 }

@@ -218,6 +218,13 @@ fn dumps_that_do_not_fit_are_refused_with_what_differs() {
     paths.truncate(2);
     let twice = refused(&of_dumps(&[&paths[..], &paths[..1]].concat()));
     assert!(twice.contains("the same dump"), "{twice}");
+    // The same arrays in another order: another file, but no other text.
+    let again = folder.path().join("again.safetensors");
+    let mut reversed = recorded(&random_text(0, DUMPED));
+    reversed.reverse();
+    fs::write(&again, written(&reversed, "causal")).unwrap();
+    let twice = refused(&of_dumps(&[&paths[..], &[again.display().to_string()]].concat()));
+    assert!(twice.contains("the same dump"), "{twice}");
     let named = refused(&of_dumps(&[&paths[..], &["tiny-random".to_string()]].concat()));
     assert!(named.contains("tiny-random"), "{named}");
     let absent = refused(&of_dumps(&["absent.npz".to_string()]));
@@ -259,6 +266,15 @@ fn what_dumps_cannot_tell_is_refused() {
     assert!(message.contains("there are 65537 query heads, at most 65536 are audited"), "{message}");
 
     let out = tempfile::tempdir().unwrap();
+    let path = folder.path().join("short.safetensors").display().to_string();
+    fs::write(&path, written(&recorded(&random_text(0, 100)), "causal")).unwrap();
+    let short = audited(&audit_of(std::slice::from_ref(&path), out.path()), 1).unwrap_err();
+    assert_eq!(
+        short.to_string(),
+        format!("a dump has 100 tokens, expected at least 128 for an audit of {path}: record a longer text")
+    );
+    let message = refused(&of_dumps(std::slice::from_ref(&path)).replace("window = 16\n", ""));
+    assert!(message.contains(&format!("100 tokens of {path} are too few")), "{message}");
     let request = AuditRequest { lengths: vec![64], ..audit_of(&paths, out.path()) };
     assert!(audited(&request, 1).unwrap_err().to_string().contains("a length is given beside dumps"));
     let request = audit_of(&[paths[0].clone(), "tiny-random".to_string()], out.path());

@@ -351,17 +351,22 @@ fn texts_that_are_empty_or_short_are_refused() {
 
 /// tiny-random with a longer context, of whose vocabulary the given tokens are renamed: a file in a folder.
 fn long_model(folder: &Path, name: &str, renamed: &dyn Fn(u8) -> bool) -> String {
+    model_of_context(1024, folder, name, renamed)
+}
+
+/// The same with a context of so many tokens.
+fn model_of_context(other: usize, folder: &Path, name: &str, renamed: &dyn Fn(u8) -> bool) -> String {
     let bytes = esscher_models::tiny::bytes().checkpoint;
     let number =
         |place: usize| i32::from_le_bytes(bytes[4 * place..4 * place + 4].try_into().unwrap()) as usize;
-    let (head_dimension, context, longer) = (number(0) / number(3), number(6), 1024);
+    let (head_dimension, context) = (number(0) / number(3), number(6));
     // The tokenizer of tiny-random follows the unused tables of angles; it begins with its longest length and the first token.
     let begin =
         [6_i32.to_le_bytes().as_slice(), &0_f32.to_le_bytes(), &5_i32.to_le_bytes(), b"<unk>"].concat();
     let tokenizer = bytes.windows(begin.len()).position(|window| window == begin).unwrap();
     let mut made = bytes[..tokenizer].to_vec();
-    made[24..28].copy_from_slice(&(longer as i32).to_le_bytes());
-    made.resize(tokenizer + 4 * (longer - context) * head_dimension, 0);
+    made[24..28].copy_from_slice(&(other as i32).to_le_bytes());
+    made.resize(tokenizer + 4 * other * head_dimension - 4 * context * head_dimension, 0);
     let mut rest = bytes[tokenizer..].to_vec();
     for byte in (0..=u8::MAX).filter(|byte| renamed(*byte)) {
         let token = format!("<0x{byte:02X}>");
@@ -616,6 +621,17 @@ fn what_makes_no_sense_is_told_before_anything_is_fetched_or_run() {
         message,
         "a text has 96 tokens, expected at least 128 for enough to be replaced: ask for longer texts"
     );
+    // A model that takes no text of that length is not told to take a shorter one.
+    let model = model_of_context(127, out.path(), "narrow.bin", &|_| false);
+    for lengths in [vec![], vec![127], vec![128]] {
+        let (message, _) =
+            refusal(&AuditRequest { models: vec![model.clone()], lengths, ..tiny(out.path()) });
+        assert_eq!(
+            message,
+            format!("{model}: its context of 127 tokens is too short for an audit, which needs 128")
+        );
+    }
+    fs::remove_file(model).unwrap();
     let candidates = vec!["meen".to_string()];
     assert!(refusal(&AuditRequest { candidates, ..tiny(out.path()) }).0.contains("meen"));
     assert!(fs::read_dir(out.path()).unwrap().count() == 1, "no folder is made for it");

@@ -127,13 +127,15 @@ pub fn horizon_in_batches(
     lengths_per_call: usize,
     mut error: impl FnMut(&[PromptLength]) -> Result<Vec<Estimate>>,
 ) -> Result<Horizon> {
-    horizon_until_stopped(tolerance, longest, lengths_per_call, |lengths| error(lengths).map(Some))
+    let error = |lengths: &[PromptLength]| error(lengths).map(Some);
+    horizon_until_stopped(tolerance, longest, lengths_per_call, lengths_per_call, error)
 }
 
-/// The same for errors that may stop on the way, by answering nothing.
+/// The same for errors that may stop on the way, by answering nothing; the first call may be finer.
 pub(super) fn horizon_until_stopped(
     tolerance: f64,
     longest: PromptLength,
+    first_grid: usize,
     lengths_per_call: usize,
     mut error: impl FnMut(&[PromptLength]) -> Result<Option<Vec<Estimate>>>,
 ) -> Result<Horizon> {
@@ -146,7 +148,7 @@ pub(super) fn horizon_until_stopped(
         });
     }
     let mut bracket = Bracket::new(tolerance, longest);
-    let mut lengths = PromptLength::logarithmic(PromptLength::MIN, longest, lengths_per_call);
+    let mut lengths = PromptLength::logarithmic(PromptLength::MIN, longest, first_grid);
     loop {
         let Some(errors) = error(&lengths)? else {
             let (above, within) = (bracket.above.map(|known| known.0), bracket.within.map(|known| known.0));

@@ -90,6 +90,14 @@ pub struct Study {
     sampled: Option<SampledUnit>,
 }
 
+impl Study {
+    /// In words, if the error of a quantity at a length rests on few trials.
+    pub fn note(&self, length: PromptLength, quantity: Quantity) -> Option<String> {
+        let heavy = self.warnings.iter().find(|one| one.length == length && one.quantity == quantity)?;
+        Some(format!("rests on few trials: about {:.0} are effective", heavy.effective_sample_size))
+    }
+}
+
 impl Concentration {
     /// Checks the pieces against each other; lengths are sorted and made unique.
     pub fn new(head: Softmax, tokens: Law, queries: Law, lengths: &[PromptLength]) -> Result<Self> {
@@ -225,7 +233,8 @@ impl Concentration {
         let prompt = FinitePrompt::exact(&self.head, self.tokens.as_ref())?;
         let queries = self.queries.as_ref();
         let mut radius = RadiusRefinement::default();
-        horizon_until_stopped(tolerance, PromptLength::MAX, 24, |lengths| {
+        // 32 per decade first: an error that dips below the tolerance and rises again is found if its dip is wider than a step.
+        horizon_until_stopped(tolerance, PromptLength::MAX, 384, 24, |lengths| {
             let found = prompt.over_queries_refined(queries, lengths, average, monitor, &mut radius)?;
             if found.completion != Completion::Finished {
                 return Ok(None);

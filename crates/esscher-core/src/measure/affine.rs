@@ -122,6 +122,14 @@ impl Measure for Affine {
         Ok(Arc::new(Affine { base, ..self.clone() }))
     }
 
+    fn tilt_divergence(&self, tilt: &[f64]) -> Result<f64> {
+        self.base.tilt_divergence(&self.base_tilt(tilt)?)
+    }
+
+    fn renyi_divergence(&self, tilt: &[f64]) -> Result<f64> {
+        self.base.renyi_divergence(&self.base_tilt(tilt)?)
+    }
+
     fn as_gaussian_mixture(&self) -> Option<Vec<GaussianComponent>> {
         let push = |component: GaussianComponent| {
             let covariance = self.pushed_covariance(component.gaussian.covariance_matrix()).ok()?;

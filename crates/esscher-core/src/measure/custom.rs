@@ -209,7 +209,12 @@ impl Measure for Custom {
         if let Some(mean) = &self.tilted_mean {
             let mean = mean(tilt);
             check::size("the user's tilted mean", self.dimension, mean.len())?;
-            return check::finite_result("the user's tilted mean", mean);
+            return match check::first_not_finite(&mean) {
+                None => Ok(mean),
+                Some(index) => {
+                    Err(Error::UserFunction { what: "tilted mean", value: mean[index], tilt: tilt.to_vec() })
+                }
+            };
         }
         let central = |i: usize, h: f64| {
             let at = |offset: f64| self.near(tilt, (i, offset), (i, 0.0));

@@ -112,6 +112,14 @@ impl Measure for Empirical {
         Ok(Arc::new(Empirical::of_checked(self.dimension, self.points.clone(), Some(log_weights))))
     }
 
+    fn tilt_divergence(&self, tilt: &[f64]) -> Result<f64> {
+        self.as_prompt().tilt_divergence(tilt)
+    }
+
+    fn renyi_divergence(&self, tilt: &[f64]) -> Result<f64> {
+        self.as_prompt().renyi_divergence(tilt)
+    }
+
     fn as_gaussian_mixture(&self) -> Option<Vec<GaussianComponent>> {
         self.as_prompt().as_gaussian_mixture()
     }

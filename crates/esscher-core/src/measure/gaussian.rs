@@ -140,6 +140,18 @@ impl Measure for Gaussian {
         Ok(Arc::new(Gaussian { mean: self.tilted_mean(tilt)?, ..self.clone() }))
     }
 
+    /// θᵀGθ/2: the mean, however large, does not enter.
+    fn tilt_divergence(&self, tilt: &[f64]) -> Result<f64> {
+        Ok(0.5 * self.renyi_divergence(tilt)?)
+    }
+
+    /// θᵀGθ.
+    fn renyi_divergence(&self, tilt: &[f64]) -> Result<f64> {
+        check_tilt(self.dimension(), tilt)?;
+        let whitened = linalg::apply_transpose(self.root.as_ref(), tilt);
+        check::finite_number("the divergence of the tilt", linalg::squared_norm(&whitened))
+    }
+
     fn as_gaussian_mixture(&self) -> Option<Vec<GaussianComponent>> {
         Some(vec![GaussianComponent { log_weight: 0.0, gaussian: self.clone() }])
     }

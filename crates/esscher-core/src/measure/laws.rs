@@ -66,6 +66,8 @@ pub fn check_laws(
     tilts: &[Vec<f64>],
     tolerance: LawTolerance,
 ) -> std::result::Result<(), LawViolation> {
+    check::zero_or_more("the tolerance of identities", tolerance.identity)?;
+    check::zero_or_more("the tolerance of derivatives", tolerance.derivative)?;
     check::not_empty("the list of tilts", tilts.len())?;
     let checker = Checker { measure, tolerance };
     checker.normalised()?;

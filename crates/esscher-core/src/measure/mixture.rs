@@ -1,5 +1,6 @@
 //! Mixture Σ πₖ μₖ of measures of any families: selective, where a single Gaussian is linear.
 
+use super::divergence::Reweighting;
 use super::sub_gaussian::{SubGaussian, half_diameter, variance_from_below};
 use super::{Gaussian, Law, Measure, check_sampling, check_tilt};
 use crate::error::Result;
@@ -85,6 +86,13 @@ impl Mixture {
         Ok(softmax(&self.log_masses(tilt)?))
     }
 
+    /// What a tilt does to the weights of the components.
+    fn reweighting(&self, tilt: &[f64]) -> Result<Reweighting> {
+        let log_partitions: Vec<f64> =
+            self.components.iter().map(|component| component.log_partition(tilt)).collect::<Result<_>>()?;
+        Ok(Reweighting::new(self.log_weights.iter().copied(), &log_partitions))
+    }
+
     /// ln πₖ + Λₖ(θ).
     fn log_masses(&self, tilt: &[f64]) -> Result<Vec<f64>> {
         check_tilt(self.dimension(), tilt)?;
@@ -151,6 +159,23 @@ impl Measure for Mixture {
         let components =
             self.components.iter().map(|component| component.tilted(tilt)).collect::<Result<_>>()?;
         Ok(Arc::new(Mixture { log_weights, components }))
+    }
+
+    fn tilt_divergence(&self, tilt: &[f64]) -> Result<f64> {
+        let of_components: Vec<f64> =
+            self.components.iter().map(|component| component.tilt_divergence(tilt)).collect::<Result<_>>()?;
+        let divergence = self.reweighting(tilt)?.tilt_divergence(of_components.into_iter());
+        check::finite_number("the divergence of the tilt", divergence)
+    }
+
+    fn renyi_divergence(&self, tilt: &[f64]) -> Result<f64> {
+        let of_components: Vec<f64> = self
+            .components
+            .iter()
+            .map(|component| component.renyi_divergence(tilt))
+            .collect::<Result<_>>()?;
+        let divergence = self.reweighting(tilt)?.renyi_divergence(of_components.into_iter());
+        check::finite_number("the divergence of the tilt", divergence)
     }
 
     fn as_gaussian_mixture(&self) -> Option<Vec<GaussianComponent>> {

@@ -88,6 +88,19 @@ impl Measure for Product {
         Ok(Arc::new(Product { factors }))
     }
 
+    fn tilt_divergence(&self, tilt: &[f64]) -> Result<f64> {
+        check_tilt(self.dimension(), tilt)?;
+        let sum = self.parts(tilt).map(|(factor, part)| factor.tilt_divergence(part)).sum::<Result<f64>>()?;
+        check::finite_number("the divergence of the tilt", sum)
+    }
+
+    fn renyi_divergence(&self, tilt: &[f64]) -> Result<f64> {
+        check_tilt(self.dimension(), tilt)?;
+        let sum =
+            self.parts(tilt).map(|(factor, part)| factor.renyi_divergence(part)).sum::<Result<f64>>()?;
+        check::finite_number("the divergence of the tilt", sum)
+    }
+
     fn as_gaussian_mixture(&self) -> Option<Vec<GaussianComponent>> {
         // (log-weight, mean, covariance blocks) of every choice of one component from each factor.
         let mut partial = vec![(0.0, Vec::new(), Vec::new())];

@@ -1,5 +1,6 @@
 //! A prompt: points that somebody else owns, as a measure, without a copy.
 
+use super::divergence::Reweighting;
 use super::sub_gaussian::{SubGaussian, half_diameter, variance_from_below};
 use super::{Empirical, Gaussian, GaussianComponent, Law, Measure, check_sampling, check_tilt};
 use crate::error::{Entry, Error, Result};
@@ -104,6 +105,28 @@ impl<'a> Prompt<'a> {
         Ok((probabilities, log_partition))
     }
 
+    /// What a tilt does to the weights of the tokens.
+    fn reweighting(&self, tilt: &[f64]) -> Result<Reweighting> {
+        check_tilt(self.dimension, tilt)?;
+        // From the first token: a prompt far from the origin has large scores that differ by little.
+        let first = &self.tokens[..self.dimension];
+        let from = |origin: &[f64]| -> Vec<f64> {
+            let score = |point: &[f64]| {
+                tilt.iter().zip(point).zip(origin).map(|((entry, z), origin)| entry * (z - origin)).sum()
+            };
+            self.points().map(score).collect()
+        };
+        let mut scores = from(first);
+        if check::first_not_finite(&scores).is_some() {
+            // Tokens at both ends of the doubles.
+            scores = from(&vec![0.0; self.dimension]);
+        }
+        // A token whose score is −∞ has no weight, unless there is nothing else.
+        let largest = scores.iter().copied().fold(f64::NEG_INFINITY, linalg::larger);
+        check::finite_number("a score of the prompt", largest)?;
+        Ok(Reweighting::new(self.weighted_points().map(|(_, log_weight)| log_weight), &scores))
+    }
+
     /// Tokens and weights as the kernels read them.
     fn for_sums(&self) -> Tokens<'a> {
         Tokens { dimension: self.dimension, entries: self.tokens, log_weights: self.log_weights }
@@ -205,6 +228,16 @@ impl Measure for Prompt<'_> {
     fn tilted(&self, tilt: &[f64]) -> Result<Law> {
         let log_weights = self.tilted_log_weights(tilt)?;
         Ok(Arc::new(Empirical::of_checked(self.dimension, self.tokens.into(), Some(log_weights))))
+    }
+
+    fn tilt_divergence(&self, tilt: &[f64]) -> Result<f64> {
+        let divergence = self.reweighting(tilt)?.tilt_divergence(std::iter::repeat(0.0));
+        check::finite_number("the divergence of the tilt", divergence)
+    }
+
+    fn renyi_divergence(&self, tilt: &[f64]) -> Result<f64> {
+        let divergence = self.reweighting(tilt)?.renyi_divergence(std::iter::repeat(0.0));
+        check::finite_number("the divergence of the tilt", divergence)
     }
 
     fn as_gaussian_mixture(&self) -> Option<Vec<GaussianComponent>> {

@@ -1,5 +1,6 @@
 //! Tilted measure μ_a of any family, for families that are not closed under tilting.
 
+use super::divergence::{difference_or, integral_of_variance};
 use super::sub_gaussian::{SubGaussian, variance_from_below};
 use super::{GaussianComponent, Law, Measure, Mixture, check_tilt};
 use crate::error::Result;
@@ -28,6 +29,13 @@ impl Tilted {
     fn total(&self, tilt: &[f64]) -> Result<Vec<f64>> {
         check_tilt(self.dimension(), tilt)?;
         check::finite_result("the sum of the tilts", linalg::sum(&self.tilt, tilt))
+    }
+
+    /// The variance of ⟨θ, z⟩ after tilting by sθ.
+    fn variance_along(&self, tilt: &[f64], s: f64) -> Result<f64> {
+        let part: Vec<f64> = tilt.iter().map(|entry| s * entry).collect();
+        let covariance = self.tilted_covariance(&part)?;
+        Ok(linalg::dot(tilt, &linalg::apply(covariance.as_ref(), tilt)))
     }
 }
 
@@ -59,6 +67,28 @@ impl Measure for Tilted {
 
     fn tilted(&self, tilt: &[f64]) -> Result<Law> {
         Ok(Arc::new(Tilted::new(self.base.clone(), &self.total(tilt)?)?))
+    }
+
+    /// At a small tilt as ∫₀¹ s θᵀ∇²Λ(a + sθ)θ ds: Λ(a + θ) − Λ(a) loses it.
+    fn tilt_divergence(&self, tilt: &[f64]) -> Result<f64> {
+        let gain = linalg::dot(tilt, &self.tilted_mean(tilt)?);
+        let divergence = gain - self.log_partition(tilt)?;
+        let size = gain.abs() + self.log_partition_of_tilt.abs();
+        let integral = || integral_of_variance(|s| self.variance_along(tilt, s));
+        check::finite_number("the divergence of the tilt", difference_or(divergence, size, integral))
+    }
+
+    /// At a small tilt as ∫₀¹ s θᵀ[∇²Λ(a + sθ) + ∇²Λ(a + (2 − s)θ)]θ ds.
+    fn renyi_divergence(&self, tilt: &[f64]) -> Result<f64> {
+        let twice = check::finite_result("twice the tilt", tilt.iter().map(|entry| 2.0 * entry).collect())?;
+        let at_twice = self.log_partition(&twice)?;
+        let divergence = at_twice - 2.0 * self.log_partition(tilt)?;
+        let size = at_twice.abs() + self.log_partition_of_tilt.abs();
+        let integral = || {
+            let variance = |s| Ok(self.variance_along(tilt, s)? + self.variance_along(tilt, 2.0 - s)?);
+            integral_of_variance(variance)
+        };
+        check::finite_number("the divergence of the tilt", difference_or(divergence, size, integral))
     }
 
     fn as_gaussian_mixture(&self) -> Option<Vec<GaussianComponent>> {

@@ -44,19 +44,21 @@ impl SphereFunctions {
 }
 
 fn convergent(d: f64, x: f64) -> SphereFunctions {
-    // ₀F₁(; d/2; x²/4): positive terms, rescaled whenever the partial sum grows large.
+    // ₀F₁(; d/2; x²/4) − 1: positive terms, rescaled whenever the partial sum grows large. Without the 1, which would swallow
+    // them at small x.
     let quarter_square = 0.25 * x * x;
-    let (mut term, mut total, mut log_scale, mut k) = (1.0, 1.0, 0.0, 0.0);
+    let (mut term, mut excess, mut log_scale, mut k) = (1.0, 0.0, 0.0, 0.0);
     loop {
         k += 1.0;
         term *= quarter_square / (k * (0.5 * d + k - 1.0));
-        total += term;
-        if total > 1e250 {
-            term /= total;
-            log_scale += total.ln();
-            total = 1.0;
+        excess += term;
+        if excess > 1e250 {
+            term /= excess;
+            log_scale += excess.ln();
+            excess = 0.0;
         }
-        if term < 1e-17 * total {
+        // The terms fall faster than a geometric series: this one is the error, even relative to the first.
+        if term < 1e-17 * (1.0 + excess) {
             break;
         }
     }
@@ -72,7 +74,7 @@ fn convergent(d: f64, x: f64) -> SphereFunctions {
     // 1 − ρ² − (d−1)ρ/x with 1 = (d + x²/next)/tail put in: in high dimension 1 − (d−1)/d would cancel.
     let bend = (x / tail) * (x / next_tail) * (next_tail - tail);
     SphereFunctions {
-        log_partition: log_scale + total.ln(),
+        log_partition: log_scale + excess.ln_1p(),
         ratio,
         ratio_over_argument,
         ratio_derivative: ratio_over_argument * (1.0 - bend),

@@ -108,8 +108,8 @@ pub(crate) fn positive(what: &'static str, value: f64) -> Result<()> {
     }
 }
 
-/// A variance, or a ridge: zero is allowed.
-pub(crate) fn variance(what: &'static str, value: f64) -> Result<()> {
+/// A variance, a ridge or a tolerance: zero is allowed.
+pub(crate) fn zero_or_more(what: &'static str, value: f64) -> Result<()> {
     if value >= 0.0 && value.is_finite() {
         Ok(())
     } else {

@@ -88,7 +88,7 @@ impl Baseline {
 
     fn check(self) -> Result<()> {
         match self {
-            Baseline::Ridge { lambda } => check::variance("lambda of ridge regression", lambda),
+            Baseline::Ridge { lambda } => check::zero_or_more("lambda of ridge regression", lambda),
             Baseline::GradientStep { rate } => check::finite_vector("the rate of the gradient step", &[rate]),
             Baseline::NearestNeighbours { neighbours } => {
                 check::at_least_one("the number of neighbours", neighbours)

@@ -51,7 +51,7 @@ impl DrawnCovariates {
         check::positive("the scale of the prior", prior_scale)?;
         check::not_empty("the number of prompts", prompts as usize)?;
         check::not_empty("the covariates (dimension)", law.dimension())?;
-        check::variance("the variance of the label noise", noise)?;
+        check::zero_or_more("the variance of the label noise", noise)?;
         let dimension = law.dimension();
         let numbers = u64::from(prompts)
             .saturating_mul(longest.get().saturating_add(1))

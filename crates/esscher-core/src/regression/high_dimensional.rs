@@ -39,7 +39,7 @@ impl HighDimensional {
                 expected,
             });
         }
-        check::variance("the label noise ρ", noise)?;
+        check::zero_or_more("the label noise ρ", noise)?;
         if !(diversity > 0.0) {
             let expected = "a positive number or infinity";
             return Err(Error::OutOfRange { what: "the ratio κ of tasks to d", value: diversity, expected });

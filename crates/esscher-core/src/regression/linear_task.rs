@@ -76,7 +76,7 @@ impl LinearRegression {
 
     /// Label noise of this variance, in the prompt and on the query.
     pub fn with_noise(mut self, variance: f64) -> Result<Self> {
-        check::variance("the variance of the label noise", variance)?;
+        check::zero_or_more("the variance of the label noise", variance)?;
         self.noise = variance;
         self.query_noise = variance;
         Ok(self)
@@ -84,7 +84,7 @@ impl LinearRegression {
 
     /// Noise of this variance on the query's target only; the prompt keeps its own.
     pub fn with_query_noise(mut self, variance: f64) -> Result<Self> {
-        check::variance("the variance of the query's noise", variance)?;
+        check::zero_or_more("the variance of the query's noise", variance)?;
         self.query_noise = variance;
         Ok(self)
     }

@@ -117,7 +117,7 @@ impl SpectralTask {
             check::not_empty("the directions of a group", group.multiplicity as usize)?;
         }
         check::positive("the scale of the prior", prior_scale)?;
-        check::variance("the variance of the label noise", noise)?;
+        check::zero_or_more("the variance of the label noise", noise)?;
         Ok(SpectralTask { groups: groups.to_vec(), noise, query_noise: noise, prior_scale })
     }
 

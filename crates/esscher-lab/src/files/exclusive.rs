@@ -1,8 +1,8 @@
 //! Folders that one process alone works in, and folders that vanish with what made them.
 
-use super::{TEMPORARY, all, create_folder, hidden, same_file};
+use super::{TEMPORARY, create_folder, open_own, same_file, sweep};
 use crate::error::{Error, Result};
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -26,13 +26,19 @@ impl Lock {
 
     /// Waits for the lock of a folder, saying so first.
     fn wait(folder: &Path, waiting: &dyn Fn()) -> Result<Self> {
-        if let Some(lock) = Self::take(folder)? {
-            return Ok(lock);
+        let mut taken = Self::take(folder)?;
+        if taken.is_none() {
+            waiting();
         }
-        waiting();
-        let lock = Self::opened(folder)?;
-        lock.file.lock().map_err(|error| Error::file("lock", &lock.name, error))?;
-        Ok(lock)
+        loop {
+            // Somebody may have removed the file meanwhile: whoever comes next would lock another one.
+            if let Some(lock) = taken.filter(Lock::is_there) {
+                return Ok(lock);
+            }
+            let lock = Self::opened(folder)?;
+            lock.file.lock().map_err(|error| Error::file("lock", &lock.name, error))?;
+            taken = Some(lock);
+        }
     }
 
     fn opened(folder: &Path) -> Result<Self> {
@@ -41,8 +47,7 @@ impl Lock {
             let reason = "it is not a file, expected the lock of the folder".to_string();
             return Err(Error::Foreign { path: name, reason });
         }
-        let opened = OpenOptions::new().create(true).truncate(false).write(true).open(&name);
-        match opened {
+        match open_own(&name) {
             Ok(file) => Ok(Lock { name, file }),
             Err(error) => Err(Error::file("write", &name, error)),
         }
@@ -70,9 +75,8 @@ impl Exclusive {
     pub fn in_folder(folder: &Path, waiting: &dyn Fn()) -> Result<Self> {
         create_folder(folder)?;
         let lock = Lock::wait(folder, waiting)?;
-        for path in all(folder)?.into_iter().filter(|path| hidden(path, TEMPORARY)) {
-            let _ = if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
-        }
+        // What another user left cannot always be removed, and is in nobody's way.
+        let _ = sweep(folder);
         Ok(Exclusive { _lock: lock })
     }
 }

@@ -8,19 +8,24 @@ mod writing;
 
 pub(crate) use exclusive::Lock;
 pub use exclusive::{Exclusive, TemporaryFolder};
+pub(crate) use reading::{
+    check_own_specification, check_table, read_history, read_own_specification, read_table,
+};
 pub use reading::{file_sha256, open_file, read_file, read_specification};
-pub(crate) use reading::{read_history, read_own_specification, read_table};
 pub(crate) use writing::write_own;
-pub use writing::{Replace, place_file, write_file};
+pub use writing::{Replace, abandon_writes, place_file, write_file};
 
 use crate::error::{Error, Result};
 use sha2::{Digest, Sha256};
-use std::fs::{self, File, Metadata};
+use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-/// How temporary files begin; the run folder sweeps what a killed process left of them.
+/// How temporary files and folders begin; what a killed process left of them is swept.
 const TEMPORARY: &str = ".part-";
+
+/// Marks a folder of several runs: what lies in it is theirs.
+pub(crate) const RUNS: &str = ".runs";
 
 /// Copies all bytes and returns their SHA-256.
 fn copy_hashing(from: &mut dyn Read, to: &mut dyn Write) -> io::Result<String> {
@@ -38,7 +43,7 @@ fn copy_hashing(from: &mut dyn Read, to: &mut dyn Write) -> io::Result<String> {
     }
 }
 
-/// What something is that is not a file.
+/// What something is, for messages.
 fn kind_of(found: &Metadata) -> &'static str {
     #[cfg(unix)]
     {
@@ -47,9 +52,10 @@ fn kind_of(found: &Metadata) -> &'static str {
             return "a pipe";
         }
     }
-    match (found.is_dir(), found.is_symlink()) {
-        (true, _) => "a folder",
-        (_, true) => "a link",
+    match found.file_type() {
+        kind if kind.is_dir() => "a folder",
+        kind if kind.is_symlink() => "a link",
+        kind if kind.is_file() => "a file",
         _ => "a device",
     }
 }
@@ -88,11 +94,29 @@ pub(crate) fn create_inside(folder: &Path, path: &Path) -> Result<()> {
         return Ok(());
     }
     match fs::create_dir(inner) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-            Err(Error::file("create", inner, error))
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => check_own_folder(inner),
+        made => made.map_err(|error| Error::file("create", inner, error)),
+    }
+}
+
+/// Refuses what stands in the place of a folder of a run and is none: a link would lead to files of somebody else.
+pub(crate) fn check_own_folder(path: &Path) -> Result<()> {
+    match fs::symlink_metadata(path) {
+        Ok(found) if !found.is_dir() => {
+            let reason = format!("it is {}, expected a folder that this run made", kind_of(&found));
+            Err(Error::Foreign { path: path.to_path_buf(), reason })
         }
         _ => Ok(()),
     }
+}
+
+/// Opens a file of ours to be written, as it is; makes it if there is none. Not through a link, which would lead elsewhere.
+fn open_own(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.create(true).truncate(false).write(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, libc::O_NOFOLLOW);
+    options.open(path)
 }
 
 /// The files of a folder in the order of their names, hidden ones left out; none if there is no such folder.
@@ -103,10 +127,12 @@ pub fn list(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(all(folder)?.into_iter().filter(|path| !hidden(path, ".")).collect())
 }
 
-/// Removes temporary files that a killed process left.
+/// Removes temporary files and folders that a killed process left.
 pub(crate) fn sweep(folder: &Path) -> Result<()> {
     for path in all(folder)?.into_iter().filter(|path| hidden(path, TEMPORARY)) {
-        fs::remove_file(&path).map_err(|error| Error::file("remove", &path, error))?;
+        let is_folder = fs::symlink_metadata(&path).is_ok_and(|found| found.is_dir());
+        let removed = if is_folder { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
+        removed.map_err(|error| Error::file("remove", &path, error))?;
     }
     Ok(())
 }

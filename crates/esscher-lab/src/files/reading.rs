@@ -11,6 +11,9 @@ use std::path::Path;
 /// Specifications larger than this are not read: ours have a few hundred bytes, and a list of numbers takes a hundred times its text.
 const LARGEST_SPECIFICATION: u64 = 4 << 20;
 
+/// The same for normal forms, which are longer than what was written: defaults are written out, and `1,` becomes `1.0, `.
+const LARGEST_OWN_SPECIFICATION: u64 = 64 << 20;
+
 /// Histories larger than this are not read: a session is some hundred bytes.
 const LARGEST_HISTORY: u64 = 64 << 20;
 
@@ -85,7 +88,13 @@ pub fn read_specification(file: &Path) -> Result<String> {
 
 /// The normalised specification in a run folder, or nothing if there is none.
 pub(crate) fn read_own_specification(path: &Path) -> Result<Option<Vec<u8>>> {
-    optional(read_file(path, LARGEST_SPECIFICATION))
+    optional(read_file(path, LARGEST_OWN_SPECIFICATION))
+}
+
+/// Refuses a normalised specification that could not be read again.
+pub(crate) fn check_own_specification(text: &str) -> Result<()> {
+    let (bytes, most) = (text.len() as u64, LARGEST_OWN_SPECIFICATION);
+    if bytes > most { Err(Error::LongSpecification { bytes, most }) } else { Ok(()) }
 }
 
 /// The history in a run folder, or nothing if there is none.
@@ -109,6 +118,12 @@ pub(crate) fn read_table(path: &Path) -> Result<Option<Vec<u8>>> {
     read_opened(file, path, LARGEST_TABLE).map(Some)
 }
 
+/// Refuses a table of so many bytes that could not be read again.
+pub(crate) fn check_table(path: &Path, bytes: u64) -> Result<()> {
+    let most = LARGEST_TABLE;
+    if bytes > most { Err(Error::LargeTable { path: path.to_path_buf(), bytes, most }) } else { Ok(()) }
+}
+
 /// Nothing if there is no such file.
 fn optional<T>(read: Result<T>) -> Result<Option<T>> {
     match read {
@@ -125,4 +140,21 @@ fn optional<T>(read: Result<T>) -> Result<Option<T>> {
 pub fn file_sha256(path: &Path) -> Result<String> {
     let copied = copy_hashing(&mut open_file(path)?, &mut io::sink());
     copied.map_err(|error| Error::file("read", path, error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of its length alone: a table of 4 GiB is no matter for a test.
+    #[test]
+    fn a_table_that_could_not_be_read_again_is_refused() {
+        let path = Path::new("run/result.parquet");
+        check_table(path, LARGEST_TABLE).unwrap();
+        assert_eq!(
+            check_table(path, LARGEST_TABLE + 1).unwrap_err().to_string(),
+            "run/result.parquet is not written: its table has 4294967297 bytes, expected at most 4294967296, which is what is \
+             read again"
+        );
+    }
 }

@@ -364,6 +364,11 @@ impl Section {
                 .map(|word| self.default_option(key, word, options))
                 .collect::<Result<_>>()?,
         };
+        let is_again =
+            |(index, (word, _)): &(usize, &(&str, T))| found[..*index].iter().any(|(other, _)| other == word);
+        if let Some((_, (word, _))) = found.iter().enumerate().find(is_again) {
+            return Err(self.mistake(key, format_args!("{word} is named twice; name each once")));
+        }
         self.write(key, normalised::list(found.iter().map(|(word, _)| normalised::quoted(word))));
         Ok(found.into_iter().map(|(_, value)| value).collect())
     }

@@ -82,13 +82,12 @@ pub enum TableError {
         found: usize,
     },
     /// A number that has left the doubles.
-    #[error(
-        "the {column}{} overflows double precision: scale the tokens, the query or the matrices down",
-        of(words)
-    )]
+    #[error("the {column}{} is {}, which is no finite number", of(words), sign(*value))]
     NotFinite {
         /// The column that the number was meant for.
         column: String,
+        /// The number.
+        value: f64,
         /// What else the row says of it: the law, the quantity.
         words: Vec<String>,
     },
@@ -261,6 +260,15 @@ fn of(words: &[String]) -> String {
     if words.is_empty() { String::new() } else { format!(" ({})", words.join(", ")) }
 }
 
+/// What is no finite number, as a person writes it.
+fn sign(value: f64) -> &'static str {
+    match value {
+        f64::INFINITY => "∞",
+        f64::NEG_INFINITY => "−∞",
+        _ => "undefined",
+    }
+}
+
 impl Table {
     /// An empty table.
     pub fn new(columns: &[(&str, Column)]) -> Self {
@@ -278,8 +286,11 @@ impl Table {
             return Err(TableError::Width { expected: self.columns.len(), found: row.len() });
         }
         for (value, (name, kind)) in row.iter().zip(&self.columns) {
-            if matches!(value, Value::Real(real) if !real.is_finite()) {
-                return Err(TableError::NotFinite { column: name.replace('_', " "), words: words(&row) });
+            if let Value::Real(real) = *value
+                && !real.is_finite()
+            {
+                let (column, words) = (name.replace('_', " "), words(&row));
+                return Err(TableError::NotFinite { column, value: real, words });
             }
             let fits = matches!(
                 (value, kind),

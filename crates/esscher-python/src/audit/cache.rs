@@ -1,8 +1,10 @@
 //! A cache of constant memory that reads tokens one after the other.
 
 use super::context::{dimension, frame, readers, scale};
+use crate::alone::Alone;
 use crate::arrays::Singles;
 use crate::prelude::*;
+use crate::watch::one_by_one;
 use esscher_audit::candidate::Candidate;
 use esscher_audit::eviction::Eviction;
 use esscher_audit::head::Order;
@@ -27,20 +29,22 @@ export!(class PyStreamingCache);
 /// >>> whole = audit.replace(queries, keys, values, "tilted-gaussian", running="streaming", readers=readers)
 /// >>> bool(np.allclose(whole, steps, atol=1e-5)), cache.tokens_seen
 /// (True, 300)
-#[pyclass(name = "StreamingCache", module = "esscher.audit")]
-#[derive(Clone)]
+#[pyclass(name = "StreamingCache", module = "esscher.audit", frozen)]
 pub(crate) struct PyStreamingCache {
-    cache: StreamingCache,
+    cache: Alone<StreamingCache>,
     candidate: String,
     dimension: usize,
     scale: f32,
 }
 
+/// Queries that are read between two looks for signals at least: enough that the cache is not read for each of them.
+const QUERIES_AT_ONCE: usize = 64;
+
 getters! { PyStreamingCache, own:
     /// Tokens taken in so far.
-    tokens_seen: usize = own.cache.tokens_seen();
+    tokens_seen: usize = own.cache.used()?.tokens_seen();
     /// Memory that the context takes; what belongs to the readers is not counted, since all contexts share it.
-    bytes: usize = own.cache.bytes();
+    bytes: usize = own.cache.used()?.bytes();
 }
 
 #[pymethods]
@@ -81,21 +85,21 @@ impl PyStreamingCache {
             }
         };
         let readers = self::readers(readers, dimension)?;
-        let cache = StreamingCache::new(&replacement, &readers, dimension);
+        let cache = Alone::new("cache", StreamingCache::new(&replacement, &readers, dimension));
         Ok(PyStreamingCache { cache, candidate, dimension, scale: self::scale(&asked, dimension)? })
     }
 
     /// Takes in the next token, rows (d,), or several, (tokens, d).
-    fn absorb(&mut self, py: Python<'_>, key: &Any<'_>, value: &Any<'_>) -> PyResult<()> {
+    ///
+    /// A call that Ctrl-C interrupts has taken in the tokens before that, and `tokens_seen` counts them.
+    fn absorb(&self, py: Python<'_>, key: &Any<'_>, value: &Any<'_>) -> PyResult<()> {
         let (key, value) = (Singles::finite("key", key)?, Singles::finite("value", value)?);
         self.check_rows(&key, "(d,) or (tokens, d)")?;
         value.expect_shape(key.shape())?;
-        let (d, keys, values, cache) = (self.dimension, key.entries(), value.entries(), &mut self.cache);
-        threads::detached(py, || {
-            let mut rows = keys.chunks_exact(d).zip(values.chunks_exact(d));
-            rows.try_for_each(|(key, value)| cache.absorb(key, value))
-        })
-        .or_raise()
+        let rows =
+            key.entries().chunks_exact(self.dimension).zip(value.entries().chunks_exact(self.dimension));
+        let cache = &mut *self.cache.used()?;
+        one_by_one(py, rows, |(key, value)| cache.absorb(key, value))?.or_raise()
     }
 
     /// The output for a query (d,), or for several (queries, d), over all that was taken in; zeros if nothing.
@@ -104,7 +108,10 @@ impl PyStreamingCache {
         self.check_rows(&query, "(d,) or (queries, d)")?;
         let tilts: Vec<f32> = query.entries().iter().map(|entry| entry * self.scale).collect();
         let mut outputs = vec![0.0; tilts.len()];
-        threads::detached(py, || self.cache.read(&tilts, &mut outputs)).or_raise()?;
+        let size = QUERIES_AT_ONCE * self.dimension;
+        let some = tilts.chunks(size).zip(outputs.chunks_mut(size));
+        let cache = &*self.cache.used()?;
+        one_by_one(py, some, |(tilts, outputs)| cache.read(tilts, outputs))?.or_raise()?;
         if outputs.iter().any(|output| !output.is_finite()) {
             return Err(PyValueError::new_err(
                 "query: its scores are too large for single precision; check the scale",
@@ -114,16 +121,17 @@ impl PyStreamingCache {
     }
 
     /// A cache of its own that has taken in the same.
-    fn copy(&self) -> Self {
-        self.clone()
+    fn copy(&self) -> PyResult<Self> {
+        let cache = Alone::new("cache", self.cache.used()?.clone());
+        Ok(PyStreamingCache { cache, candidate: self.candidate.clone(), ..*self })
     }
 
-    fn __copy__(&self) -> Self {
-        self.clone()
+    fn __copy__(&self) -> PyResult<Self> {
+        self.copy()
     }
 
-    fn __deepcopy__(&self, _memo: &Any<'_>) -> Self {
-        self.clone()
+    fn __deepcopy__(&self, _memo: &Any<'_>) -> PyResult<Self> {
+        self.copy()
     }
 
     fn __reduce__(&self) -> PyResult<()> {
@@ -133,9 +141,9 @@ impl PyStreamingCache {
         ))
     }
 
-    fn __repr__(&self) -> String {
-        let (candidate, tokens, bytes) = (&self.candidate, self.cache.tokens_seen(), self.cache.bytes());
-        format!("<esscher.audit.StreamingCache {candidate}, {tokens} tokens in {bytes} bytes>")
+    fn __repr__(&self) -> PyResult<String> {
+        let (candidate, tokens, bytes) = (&self.candidate, self.tokens_seen()?, self.bytes()?);
+        Ok(format!("<esscher.audit.StreamingCache {candidate}, {tokens} tokens in {bytes} bytes>"))
     }
 }
 

@@ -1,9 +1,10 @@
 //! How a layer answers at a prompt length: the words for attention, shared tables, and risks with their class.
 
 use crate::prelude::*;
+use crate::watch::one_by_one;
 use esscher_core::numerics::statistics::Summary;
 use esscher_core::regression::{ContextLength, Response, ResponseAt};
-use esscher_core::{Accuracy, Error, Estimate, Result};
+use esscher_core::{Accuracy, Error, Estimate};
 use std::sync::{Mutex, PoisonError};
 
 export!(fn response);
@@ -106,8 +107,9 @@ fn response<'py>(py: Python<'py>, asked: Asked<'py>) -> PyResult<Bound<'py, PyDi
     let response = response_asked(&asked)?.response;
     let entries = variances.entries();
     drop(room_for("the answer", &[9, entries.len()])?);
-    let at_all = || entries.iter().map(|&sigma| response.at(sigma)).collect::<Result<Vec<_>>>();
-    let rows = threads::detached(py, at_all).or_raise()?;
+    let mut rows = Vec::with_capacity(entries.len());
+    let work = |&sigma: &f64| response.at(sigma).map(|row| rows.push(row));
+    one_by_one(py, entries.iter(), work)?.or_raise()?;
     let columns = dictionary!(py, score_variance: Array::from(entries));
     type Number = fn(&ResponseAt) -> f64;
     let numbers: [(&str, Number); 8] = [

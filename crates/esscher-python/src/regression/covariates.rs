@@ -3,9 +3,8 @@
 use super::answers::Estimated;
 use super::flow;
 use super::predictors::PyBlock;
-use crate::measures::measure_from;
+use crate::measures::{PyMeasure, measure_from, owner};
 use crate::prelude::*;
-use crate::watch::Watch;
 use esscher_core::regression::{BlockLandscape, ContextLength, DrawnCovariates, DrawnLandscape};
 
 export!(class PyDrawnCovariates);
@@ -15,6 +14,8 @@ export!(class PyDrawnCovariates);
 pub(crate) struct PyDrawnCovariates {
     covariates: DrawnCovariates,
     exceptions: Exceptions,
+    /// Of the law, for the garbage collector: see `PyCustom`.
+    owner: Option<Py<PyMeasure>>,
 }
 
 impl PyDrawnCovariates {
@@ -32,11 +33,21 @@ impl PyDrawnCovariates {
 impl PyDrawnCovariates {
     #[new]
     fn new(asked: Asked<'_>) -> PyResult<Self> {
-        let (law, exceptions) = measure_from("covariates", &asked.get("covariates")?)?;
+        let given = asked.get("covariates")?;
+        let (law, exceptions) = measure_from("covariates", &given)?;
         let (noise, prior) = (asked.real("noise")?, asked.real("prior")?);
         let (prompts, longest, seed) = (asked.count("prompts", 1)?, asked.length("longest")?, asked.seed()?);
-        let make = |_: &Watch| DrawnCovariates::new(law, noise, prior, prompts, longest, seed);
-        Ok(PyDrawnCovariates { covariates: exceptions.watched(&asked, make)?, exceptions })
+        let make = move || DrawnCovariates::new(law, noise, prior, prompts, longest, seed);
+        let covariates = if exceptions.are_possible() {
+            exceptions.watched(&asked, |_| make())?
+        } else {
+            asked.left_behind(|_| make())?.or_raise()?
+        };
+        Ok(PyDrawnCovariates { covariates, exceptions, owner: owner(&given) })
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.owner)
     }
 
     /// The risk, its gradient in A, and in b, averaged over the draws.

@@ -144,11 +144,11 @@ impl PyDescentState {
         format!("DescentState(step={}, parameters={})", self.state.step, self.state.parameters.len())
     }
 
-    #[allow(clippy::type_complexity)] // a name for this tuple would say less than the tuple
-    fn __getnewargs__(&self) -> PyResult<(u32, Array, Array, Array, Option<f64>, Vec<RowOut>)> {
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let (parameters, rows) = (self.parameters()?, self.rows()?);
-        let moments = (self.first_moment()?, self.second_moment()?);
-        Ok((self.state.step, parameters, moments.0, moments.1, self.state.smoothed_loss, rows))
+        let (first, second) = (self.first_moment()?, self.second_moment()?);
+        let arguments = (self.state.step, parameters, first, second, self.state.smoothed_loss, rows);
+        (PyType::new::<Self>(py), arguments).into_pyobject(py)
     }
 }
 

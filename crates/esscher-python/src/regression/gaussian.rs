@@ -130,7 +130,7 @@ impl PyGaussianTask {
             Ok((law, task))
         });
         let (law, task) = made?.or_raise()?;
-        let base = PyTask { task: Arc::new(task), exceptions: Default::default() };
+        let base = PyTask { task: Arc::new(task), exceptions: Default::default(), owners: Vec::new() };
         let exact = Arc::new(Exact { law, points: Mutex::default() });
         Ok(PyClassInitializer::from(base).add_subclass(PyGaussianTask { exact }))
     }
@@ -267,7 +267,7 @@ getters! { PyGaussianTask, own:
 #[pyfunction]
 fn toeplitz(
     dimension: &Any<'_>,
-    #[pyo3(from_py_with = numbers::number)] correlation: f64,
+    #[pyo3(from_py_with = numbers::argument::correlation)] correlation: f64,
 ) -> PyResult<Array> {
     Ok(LinearRegression::toeplitz(arrays::dimension(dimension)?, correlation).or_raise()?.into())
 }
@@ -279,6 +279,9 @@ fn toeplitz(
 /// array([[1.5, 0.5],
 ///        [0.5, 1.5]])
 #[pyfunction]
-fn spiked(dimension: &Any<'_>, #[pyo3(from_py_with = numbers::number)] strength: f64) -> PyResult<Array> {
+fn spiked(
+    dimension: &Any<'_>,
+    #[pyo3(from_py_with = numbers::argument::strength)] strength: f64,
+) -> PyResult<Array> {
     Ok(LinearRegression::spiked(arrays::dimension(dimension)?, strength).or_raise()?.into())
 }

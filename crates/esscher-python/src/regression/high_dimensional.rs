@@ -36,10 +36,10 @@ impl PyHighDimensional {
     #[new]
     #[pyo3(signature = (sample_ratio, context_ratio, noise = 0.0, diversity = f64::INFINITY))]
     fn new(
-        #[pyo3(from_py_with = numbers::number)] sample_ratio: f64,
-        #[pyo3(from_py_with = numbers::number)] context_ratio: f64,
-        #[pyo3(from_py_with = numbers::number)] noise: f64,
-        #[pyo3(from_py_with = numbers::number)] diversity: f64,
+        #[pyo3(from_py_with = numbers::argument::sample_ratio)] sample_ratio: f64,
+        #[pyo3(from_py_with = numbers::argument::context_ratio)] context_ratio: f64,
+        #[pyo3(from_py_with = numbers::argument::noise)] noise: f64,
+        #[pyo3(from_py_with = numbers::argument::diversity)] diversity: f64,
     ) -> PyResult<Self> {
         let setting = HighDimensional::new(sample_ratio, context_ratio, noise, diversity).or_raise()?;
         Ok(PyHighDimensional { setting })
@@ -51,14 +51,19 @@ impl PyHighDimensional {
     }
 
     fn __repr__(&self) -> String {
-        let (samples, context, noise, diversity) = self.__getnewargs__();
+        let setting = &self.setting;
+        // As equal ones print, see `Block`.
+        let (noise, diversity) = (setting.noise() + 0.0, setting.diversity());
+        let (samples, context) = (setting.sample_ratio(), setting.context_ratio());
         format!(
             "HighDimensional(sample_ratio={samples}, context_ratio={context}, noise={noise}, diversity={diversity})"
         )
     }
 
-    fn __getnewargs__(&self) -> (f64, f64, f64, f64) {
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let setting = &self.setting;
-        (setting.sample_ratio(), setting.context_ratio(), setting.noise(), setting.diversity())
+        let (samples, context) = (setting.sample_ratio(), setting.context_ratio());
+        let arguments = (samples, context, setting.noise(), setting.diversity());
+        (PyType::new::<Self>(py), arguments).into_pyobject(py)
     }
 }

@@ -75,12 +75,18 @@ impl PyLinearAttentionTraining {
 
     /// The block with bA = Γ⁻¹, b > 0 and ‖A‖²_F − b² = conserved: where gradient flow ends.
     #[pyo3(signature = (conserved = 0.0))]
-    fn flow_limit(&self, #[pyo3(from_py_with = numbers::number)] conserved: f64) -> PyResult<PyBlock> {
+    fn flow_limit(
+        &self,
+        #[pyo3(from_py_with = numbers::argument::conserved)] conserved: f64,
+    ) -> PyResult<PyBlock> {
         Ok(PyBlock { block: self.attention.flow_limit(conserved).or_raise()? })
     }
 
     /// Whether convergence from the initial scale α is proved, by α²‖Γ‖√d < 2 and by the paper's range.
-    fn initial_scale(&self, #[pyo3(from_py_with = numbers::number)] scale: f64) -> PyResult<(bool, bool)> {
+    fn initial_scale(
+        &self,
+        #[pyo3(from_py_with = numbers::argument::scale)] scale: f64,
+    ) -> PyResult<(bool, bool)> {
         let found = self.attention.initial_scale(scale).or_raise()?;
         Ok((found.is_sufficient(), found.is_in_range_of_paper()))
     }
@@ -96,6 +102,10 @@ impl PyLinearAttentionTraining {
 
     fn __reduce__(&self, py: Python<'_>) -> Py<PyTuple> {
         self.recipe.clone_ref(py)
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.recipe)
     }
 
     fn __repr__(&self) -> PyResult<String> {

@@ -2,6 +2,7 @@
 
 use super::answers::{ATTENDING, Attending};
 use crate::prelude::*;
+use crate::watch::by_size;
 use esscher_core::numerics::Stream;
 use esscher_core::regression::tasks::PromptDraw;
 use esscher_core::regression::{AttentionKind, Block, RegressionHead, RegressionLayer};
@@ -27,7 +28,7 @@ pub(crate) struct PyBlock {
 #[pymethods]
 impl PyBlock {
     #[new]
-    fn new(matrix: &Any<'_>, #[pyo3(from_py_with = numbers::number)] gain: f64) -> PyResult<Self> {
+    fn new(matrix: &Any<'_>, #[pyo3(from_py_with = numbers::argument::gain)] gain: f64) -> PyResult<Self> {
         let matrix = Reals::read("matrix", matrix)?;
         arrays::check_dimension("matrix", matrix.matrix()?.nrows())?;
         Ok(PyBlock { block: Block::new(matrix.matrix()?, gain).or_raise()? })
@@ -35,7 +36,10 @@ impl PyBlock {
 
     /// The initialisation of the theory: A = α ΘΘᵀ/‖ΘΘᵀ‖ and b = α, with Θ of d rows.
     #[staticmethod]
-    fn initial(theta: &Any<'_>, #[pyo3(from_py_with = numbers::number)] scale: f64) -> PyResult<Self> {
+    fn initial(
+        theta: &Any<'_>,
+        #[pyo3(from_py_with = numbers::argument::scale)] scale: f64,
+    ) -> PyResult<Self> {
         let theta = Reals::read("theta", theta)?;
         arrays::check_dimension("theta", theta.matrix()?.nrows())?;
         Ok(PyBlock { block: Block::initial(theta.matrix()?, scale).or_raise()? })
@@ -52,11 +56,12 @@ impl PyBlock {
     }
 
     fn __repr__(&self) -> String {
-        format!("Block(dimension={}, gain={})", self.block.matrix().nrows(), self.block.gain())
+        // Equal blocks print alike, since their hash is that of their print: 0 is added because -0 equals it.
+        format!("Block(dimension={}, gain={})", self.block.matrix().nrows(), self.block.gain() + 0.0)
     }
 
-    fn __getnewargs__(&self) -> (Array, f64) {
-        (self.block.matrix().into(), self.block.gain())
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        (PyType::new::<Self>(py), (self.matrix()?, self.gain()?)).into_pyobject(py)
     }
 }
 
@@ -108,8 +113,8 @@ impl PyRegressionHead {
         format!("RegressionHead(dimension={})", self.head.dimension())
     }
 
-    fn __getnewargs__(&self) -> (Array, Array) {
-        (self.head.score().into(), self.head.value().into())
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        (PyType::new::<Self>(py), (self.score()?, self.value()?)).into_pyobject(py)
     }
 }
 
@@ -160,29 +165,30 @@ impl PyRegressionLayer {
 #[pymethods]
 impl PyRegressionLayer {
     #[new]
-    #[pyo3(signature = (heads, *, attention = "softmax"))]
-    fn new(heads: &Any<'_>, attention: &str) -> PyResult<Self> {
+    #[pyo3(signature = (heads, *, attention = None), text_signature = "(heads, *, attention='softmax')")]
+    fn new(heads: &Any<'_>, attention: Option<&Any<'_>>) -> PyResult<Self> {
         let heads = numbers::list("heads", heads, |head| match head.cast::<PyRegressionHead>() {
             Ok(head) => Ok(head.borrow()),
             Err(_) => Err(numbers::wrong_type("heads", "regression heads", head)),
         })?;
         let heads: Vec<RegressionHead> = heads.iter().map(|head| head.head.clone()).collect();
-        let kind = choice("attention", attention, &KINDS)?;
+        let kind = choice_or_first("attention", attention, &KINDS)?;
         let layer = RegressionLayer::heads(kind, &heads).or_raise()?;
         Ok(PyRegressionLayer { layer, projections: false })
     }
 
     /// One head in separate square matrices Q, K, V and O of size d + 1.
     #[staticmethod]
-    #[pyo3(signature = (query, key, value, output, *, attention = "softmax"))]
+    #[pyo3(signature = (query, key, value, output, *, attention = None),
+           text_signature = "(query, key, value, output, *, attention='softmax')")]
     fn projections(
         query: &Any<'_>,
         key: &Any<'_>,
         value: &Any<'_>,
         output: &Any<'_>,
-        attention: &str,
+        attention: Option<&Any<'_>>,
     ) -> PyResult<Self> {
-        let kind = choice("attention", attention, &KINDS)?;
+        let kind = choice_or_first("attention", attention, &KINDS)?;
         let (query, key) = (Reals::read("query projection", query)?, Reals::read("key projection", key)?);
         let (value, output) =
             (Reals::read("value projection", value)?, Reals::read("output projection", output)?);
@@ -199,9 +205,10 @@ impl PyRegressionLayer {
 
     /// Projections with PyTorch's default initialisation, every entry uniform between ∓1/√(d + 1).
     #[staticmethod]
-    #[pyo3(signature = (dimension, *, attention = "softmax", seed = None))]
-    fn at_random(dimension: &Any<'_>, attention: &str, seed: Option<&Any<'_>>) -> PyResult<Self> {
-        let kind = choice("attention", attention, &KINDS)?;
+    #[pyo3(signature = (dimension, *, attention = None, seed = None),
+           text_signature = "(dimension, *, attention='softmax', seed=None)")]
+    fn at_random(dimension: &Any<'_>, attention: Option<&Any<'_>>, seed: Option<&Any<'_>>) -> PyResult<Self> {
+        let kind = choice_or_first("attention", attention, &KINDS)?;
         let seed = seed.map_or(Ok(0), numbers::seed)?;
         let dimension = arrays::dimension(dimension)?;
         let layer = RegressionLayer::projections_at_random(kind, dimension, &mut Stream::new(seed, 0, 0));
@@ -228,8 +235,9 @@ impl PyRegressionLayer {
         tokens: &Any<'_>,
         query: &Any<'_>,
     ) -> PyResult<(f64, Array)> {
-        let prompt = self.prompt(tokens, query)?;
-        let found = threads::detached(py, || self.layer.predict_with_gradient(&prompt)).or_raise()?;
+        let (layer, prompt) = (self.layer.clone(), self.prompt(tokens, query)?);
+        let numbers = layer.parameters().len();
+        let found = by_size(py, numbers, move || layer.predict_with_gradient(&prompt))?.or_raise()?;
         Ok((found.0, found.1.into()))
     }
 

@@ -62,8 +62,8 @@ impl PySpectralTask {
         eigenvalues: &Any<'_>,
         multiplicities: Option<&Any<'_>>,
         query_eigenvalues: Option<&Any<'_>>,
-        #[pyo3(from_py_with = numbers::number)] noise: f64,
-        #[pyo3(from_py_with = numbers::number)] prior: f64,
+        #[pyo3(from_py_with = numbers::argument::noise)] noise: f64,
+        #[pyo3(from_py_with = numbers::argument::prior)] prior: f64,
     ) -> PyResult<Self> {
         if let Ok(task) = eigenvalues.cast::<PySpectralTask>() {
             return Ok(task.get().clone());
@@ -94,12 +94,12 @@ impl PySpectralTask {
     }
 
     /// The paper's initialisation, one vector: every entry α/√d, then the gain b = α.
-    fn initial(&self, #[pyo3(from_py_with = numbers::number)] scale: f64) -> PyResult<Array> {
+    fn initial(&self, #[pyo3(from_py_with = numbers::argument::scale)] scale: f64) -> PyResult<Array> {
         Ok(self.task.initial(scale).or_raise()?.into())
     }
 
     /// The floor of the infinite prompt's valley bΣA = I at gain b: the entries 1/(b sᵢ).
-    fn valley(&self, #[pyo3(from_py_with = numbers::number)] gain: f64) -> PyResult<Array> {
+    fn valley(&self, #[pyo3(from_py_with = numbers::argument::gain)] gain: f64) -> PyResult<Array> {
         Ok(self.task.valley(gain).or_raise()?.into())
     }
 
@@ -107,7 +107,7 @@ impl PySpectralTask {
     #[pyo3(signature = (conserved = 0.0))]
     fn infinite_limit(
         &self,
-        #[pyo3(from_py_with = numbers::number)] conserved: f64,
+        #[pyo3(from_py_with = numbers::argument::conserved)] conserved: f64,
     ) -> PyResult<(Array, f64)> {
         let (entries, gain) = self.task.infinite_limit(conserved).or_raise()?;
         Ok((entries.into(), gain))
@@ -117,7 +117,7 @@ impl PySpectralTask {
     fn block(
         &self,
         entries: &Any<'_>,
-        #[pyo3(from_py_with = numbers::number)] gain: f64,
+        #[pyo3(from_py_with = numbers::argument::gain)] gain: f64,
     ) -> PyResult<PyBlock> {
         self.block_of(&arrays::owned_vector("entries", entries)?, gain)
     }
@@ -138,7 +138,7 @@ impl PySpectralTask {
     fn first_order(
         &self,
         entries: &Any<'_>,
-        #[pyo3(from_py_with = numbers::number)] gain: f64,
+        #[pyo3(from_py_with = numbers::argument::gain)] gain: f64,
     ) -> PyResult<Option<f64>> {
         self.task.first_order(&arrays::owned_vector("entries", entries)?, gain).or_raise()
     }

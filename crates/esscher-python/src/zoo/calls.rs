@@ -85,15 +85,9 @@ impl<'py> Call<'py> {
 /// Calls on more numbers than this may take longer than a blink.
 const LONG_CALL: usize = 1 << 18;
 
-/// The same numbers in memory of their own; nothing if there is no room for them.
-pub(super) fn copied<T: Precise>(arrays: &[&[T]]) -> Option<Vec<Vec<T>>> {
-    let copy = |array: &&[T]| {
-        let mut own = Vec::new();
-        own.try_reserve_exact(array.len()).ok()?;
-        own.extend_from_slice(array);
-        Some(own)
-    };
-    arrays.iter().map(copy).collect()
+/// The same arrays in memory of their own; nothing if there is no room for them.
+pub(super) fn copied<T: Precise>(all: &[&[T]]) -> Option<Vec<Vec<T>>> {
+    all.iter().map(|array| arrays::copied(array)).collect()
 }
 
 /// Outputs and final states.
@@ -102,10 +96,10 @@ type Answer<'py> = (Any<'py>, Vec<PyState<'py>>);
 #[pymethods]
 impl PyMechanism {
     /// Outputs and final states by a form.
-    fn evaluate<'py>(&self, py: Python<'py>, form: &str, call: Call<'py>) -> PyResult<Answer<'py>> {
+    fn evaluate<'py>(&self, py: Python<'py>, form: &Any<'py>, call: Call<'py>) -> PyResult<Answer<'py>> {
         let forms =
             [("chunked", Form::Chunked), ("recurrent", Form::Recurrent), ("reference", Form::Reference)];
-        let form = choice("form", form, &forms)?;
+        let form = choice("form", &numbers::text("form", form)?, &forms)?;
         let found = in_precision!(call.is_single(), T => {
             call.run::<T, _>(py, &self.of, move |made, layout, tokens, parameters, initial| {
                 batch::evaluate(&*made.mechanism, form, layout, tokens, parameters, initial)

@@ -31,10 +31,11 @@ pub(super) struct Made {
 #[pymethods]
 impl PyMechanism {
     #[new]
-    fn new(name: &str, key_width: &Any<'_>, value_width: &Any<'_>) -> PyResult<Self> {
+    fn new(name: &Any<'_>, key_width: &Any<'_>, value_width: &Any<'_>) -> PyResult<Self> {
+        let name = numbers::text("name", name)?;
         let width = |what, value| numbers::whole(what, value, 0..=u64::from(u32::MAX));
         let (key, value) = (width("key_width", key_width)?, width("value_width", value_width)?);
-        let entry = catalogue::find(name).or_raise()?;
+        let entry = catalogue::find(&name).or_raise()?;
         let sizes = Sizes::new(key as usize, value as usize).or_raise()?;
         let mechanism = (entry.build)(sizes);
         let signature = mechanism.signature();

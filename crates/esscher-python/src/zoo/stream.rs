@@ -2,6 +2,7 @@
 
 use super::mechanism::{Made, PyMechanism, placed};
 use super::precision::{Either, Precise, PyState, python_array, python_states, states_from};
+use crate::alone::Alone;
 use crate::prelude::*;
 use esscher_zoo::batch::{self, Act, Layout};
 use esscher_zoo::mechanism::{In, Mechanism, Signature, State};
@@ -9,12 +10,13 @@ use std::sync::Arc;
 
 export!(class PyStream);
 
-#[pyclass(name = "ZooStream", module = "esscher._native")]
-#[derive(Clone)]
+#[pyclass(name = "ZooStream", module = "esscher._native", frozen)]
 pub(crate) struct PyStream {
     of: Arc<Made>,
-    strands: Either<Heads<f32>, Heads<f64>>,
+    strands: Alone<Strands>,
 }
+
+type Strands = Either<Heads<f32>, Heads<f64>>;
 
 /// The states of all heads and the parameters that they read, all heads of each.
 #[derive(Clone)]
@@ -65,34 +67,40 @@ impl PyMechanism {
     /// The state before the first token and these parameters, ready to read tokens.
     fn stream(&self, parameters: Vec<Any<'_>>, heads: usize, single: bool) -> PyResult<PyStream> {
         let strands = in_precision!(single, T => Heads::<T>::new(&self.of, &parameters, heads)?);
-        Ok(PyStream { of: self.of.clone(), strands })
+        Ok(PyStream::new(&self.of, strands))
+    }
+}
+
+impl PyStream {
+    fn new(of: &Arc<Made>, strands: Strands) -> Self {
+        PyStream { of: of.clone(), strands: Alone::new("stream", strands) }
     }
 }
 
 #[pymethods]
 impl PyStream {
     /// Absorbs, reads, or both ("step"): one row per head and port.
-    fn act<'py>(&mut self, py: Python<'py>, what: &str, tokens: Vec<Any<'py>>) -> PyResult<Any<'py>> {
+    fn act<'py>(&self, py: Python<'py>, what: &str, tokens: Vec<Any<'py>>) -> PyResult<Any<'py>> {
         let act = choice("what", what, &[("step", Act::Step), ("absorb", Act::Absorb), ("read", Act::Read)])?;
-        either!(&mut self.strands, heads => python_array(py, heads.act(py, &self.of, &tokens, act)?))
+        either!(&mut *self.strands.used()?, heads => python_array(py, heads.act(py, &self.of, &tokens, act)?))
     }
 
     fn state<'py>(&self, py: Python<'py>) -> PyResult<PyState<'py>> {
         let mut states =
-            either!(&self.strands, heads => python_states(py, &heads.states, heads.states.len())?);
+            either!(&*self.strands.used()?, heads => python_states(py, &heads.states, heads.states.len())?);
         states.pop().ok_or_else(|| PyValueError::new_err("a stream has at least one head"))
     }
 
-    fn set_state(&mut self, seen: usize, numbers: &Any<'_>) -> PyResult<()> {
-        either!(&mut self.strands, heads => heads.set(&self.of, seen, numbers))
+    fn set_state(&self, seen: usize, numbers: &Any<'_>) -> PyResult<()> {
+        either!(&mut *self.strands.used()?, heads => heads.set(&self.of, seen, numbers))
     }
 
-    fn copy(&self) -> Self {
-        self.clone()
+    fn copy(&self) -> PyResult<Self> {
+        Ok(PyStream::new(&self.of, self.strands.used()?.clone()))
     }
 }
 
 getters! { PyStream, own:
-    seen: usize = either!(&own.strands, of => of.states.first().map_or(0, |state| state.seen));
-    bytes: usize = either!(&own.strands, of => of.states.iter().map(State::bytes).sum());
+    seen: usize = either!(&*own.strands.used()?, of => of.states.first().map_or(0, |state| state.seen));
+    bytes: usize = either!(&*own.strands.used()?, of => of.states.iter().map(State::bytes).sum());
 }

@@ -191,12 +191,12 @@ fn points(table: &mut Section) -> Result<Law, Mistake> {
             format!("expected points of dimension up to {LARGEST_DIMENSION}, found {}", rows[0].len());
         return Err(table.mistake("points", message));
     }
-    let mut made = Empirical::from_tokens(rows[0].len(), &rows.concat());
+    let mut law = table.accept("points", Empirical::from_tokens(rows[0].len(), &rows.concat()))?;
     if table.form("weights").is_some() {
         let weights = table.reals("weights", Bounds::NotNegative, rows.len()..=rows.len(), None)?;
-        made = made.and_then(|law| law.with_weights(&weights));
+        law = table.accept("weights", law.with_weights(&weights))?;
     }
-    Ok(Arc::new(table.accept("points", made)?))
+    Ok(Arc::new(law))
 }
 
 /// A law with the mean and the standard deviation that the table says.

@@ -31,5 +31,7 @@ rows! {
         length: Option<u64>,
         /// The number.
         number: Measured,
+        /// A warning about the number: heavy tails make its standard error too small.
+        note: Option<String>,
     }
 }

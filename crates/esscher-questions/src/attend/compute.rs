@@ -1,16 +1,16 @@
 //! One unit: the outputs at all queries.
 
 use super::answer::{Quantity, Row};
-use super::rounding::Sizes;
 use super::{Ask, describe};
 use crate::asking::Tokens;
 use crate::measured::Measured;
 use crate::question::{Compute, Failure, Given, Mistake, Monitor, Section, Unit};
-use esscher_core::Completion;
+use crate::rounding::Sizes;
 use esscher_core::attention::Attention;
-use esscher_core::concentration::{Concentration, Engine};
+use esscher_core::concentration::{Concentration, Engine, Quantity as ErrorOf};
 use esscher_core::measure::{Empirical, Measure};
 use esscher_core::prompt::{PromptLength, QueryAverage, SampleOptions};
+use esscher_core::{Completion, Error};
 use std::sync::Arc;
 
 /// Longer simulated prompts would take more than minutes.
@@ -58,13 +58,14 @@ impl Compute for Outputs {
         let sizes = Sizes::of(tokens)?;
         let mut rows = Vec::new();
         for (number, query) in queries.iter().enumerate() {
-            let mut add = |quantity, coordinate: Option<usize>, length: Option<PromptLength>, found| {
+            let mut add = |quantity, coordinate: Option<usize>, length: Option<PromptLength>, found, note| {
                 rows.push(Row {
                     query: number as u64,
                     quantity,
                     coordinate: coordinate.map(|index| index as u64),
                     length: length.map(PromptLength::get),
                     number: found,
+                    note,
                 });
             };
             let rounding = sizes.rounding(head, law.as_ref(), query)?;
@@ -73,17 +74,27 @@ impl Compute for Outputs {
                 (Quantity::GaussianLimit, head.attend(&limit, query)?),
             ] {
                 for (index, value) in output.iter().enumerate() {
-                    add(quantity, Some(index), None, Measured::exact(*value, rounding.output(index, *value)));
+                    add(
+                        quantity,
+                        Some(index),
+                        None,
+                        Measured::exact(*value, rounding.output(index, *value)),
+                        None,
+                    );
                 }
             }
             if let Tokens::Given(prompt) = tokens {
                 // Λ(2θ) − 2Λ(θ) = ln(Σ wₗ e^{2sₗ} / (Σ wₗ e^{sₗ})²) with weights w = 1/L: L times the participation.
                 let divergence = prompt.renyi_divergence(&head.tilt(query)?)?;
                 let effective = prompt.len() as f64 * (-divergence).exp();
-                let tolerance = rounding.effective_tokens(effective);
-                add(Quantity::EffectiveTokens, None, None, Measured::exact(effective, tolerance));
+                let (effective, tolerance) = rounding.effective_tokens(effective, prompt.len());
+                add(Quantity::EffectiveTokens, None, None, Measured::exact(effective, tolerance), None);
             }
             if !self.lengths.is_empty() {
+                // The squared error grows like the square of Σ e^s z: its variance needs the fourth moment of e^s.
+                let fourth: Vec<f64> = head.tilt(query)?.iter().map(|entry| 4.0 * entry).collect();
+                let has_variance = !matches!(law.log_partition(&fourth), Err(Error::OutsideDomain { .. }));
+                let heavy = || (!has_variance).then(|| "squared errors have no finite variance".to_string());
                 let at = Arc::new(Empirical::atom(query)?);
                 let study = Concentration::new(head.clone(), law.clone(), at, &self.lengths)?;
                 let engine = Engine::Best(QueryAverage::for_tokens(law.as_ref()), self.options);
@@ -92,8 +103,13 @@ impl Compute for Outputs {
                     return Ok(None);
                 }
                 for row in &study.rows {
-                    let error = row.errors.output.map(|error| Measured::from(error).root());
-                    error.into_iter().for_each(|error| add(Quantity::Error, None, Some(row.length), error));
+                    if let Some(error) = row.errors.output {
+                        let (error, note) = (
+                            Measured::from(error).root(),
+                            study.note(row.length, ErrorOf::Output).or_else(heavy),
+                        );
+                        add(Quantity::Error, None, Some(row.length), error, note);
+                    }
                 }
             }
         }

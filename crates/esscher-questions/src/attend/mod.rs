@@ -4,7 +4,6 @@ pub mod answer;
 mod ask;
 mod compute;
 mod describe;
-mod rounding;
 
 pub use ask::Ask;
 

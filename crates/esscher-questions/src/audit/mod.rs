@@ -64,20 +64,25 @@ pub(crate) fn check_context(
     ))
 }
 
-/// Refuses texts in which everything is kept exactly.
+/// Refuses texts in which everything is kept exactly; `whose` tokens are meant, if the key does not say it.
 pub(crate) fn check_replaced(
     section: &mut Section,
     key: &'static str,
     length: usize,
+    whose: Option<String>,
     frame: &Frame,
 ) -> Result<(), Mistake> {
     let least = frame.first_replaced() + BLOCK;
     if length >= least {
         return Ok(());
     }
+    let whose = whose.map_or(String::new(), |whose| format!(" of {whose}"));
+    let or = match frame.window {
+        0 => String::new(),
+        window => format!(", or a `window` below {window}"),
+    };
     let message = format!(
-        "{length} tokens are too few: almost all would be kept exactly; use at least {least}, or a `window` below {}",
-        frame.window
+        "{length} tokens{whose} are too few: almost all would be kept exactly; use at least {least}{or}"
     );
     Err(section.mistake(key, message))
 }

@@ -52,7 +52,7 @@ impl HeadsPlan {
         }
         let frame = frame(section, ask.window, evidence.shape())?;
         for (length, _) in evidence.lengths() {
-            check_replaced(section, evidence.length_key(), length, &frame)?;
+            check_replaced(section, evidence.length_key(), length, evidence.whose_length(), &frame)?;
         }
         let Ask { candidates, tolerance, criterion, .. } = ask;
         if let (Evidence::Dumps(dumps), Criterion::Residual) = (&evidence, criterion)

@@ -108,6 +108,14 @@ impl Evidence {
         }
     }
 
+    /// What has the lengths, if their key does not say it.
+    pub(super) fn whose_length(&self) -> Option<String> {
+        match self {
+            Evidence::Run(_) => None,
+            Evidence::Dumps(dumps) => Some(dumps.name()),
+        }
+    }
+
     /// A measured text in words.
     pub(super) fn label(&self, length: usize, text: usize) -> String {
         match self {

@@ -72,7 +72,7 @@ impl ModelPlan {
         let testing = ChosenText::read(section, "test", "test_sha256", &ask.test, ask.test_part)?;
         if calibrating.text.sha256 == testing.text.sha256 && calibrating.excerpt.overlaps(testing.excerpt) {
             let message = format!(
-                "`{}` is the text that calibrates: test on another one, or on another part of it (`text_part`, `test_part`)",
+                "`{}` is the text that calibrates: test on another one, or on another part of it",
                 testing.text.name
             );
             return Err(section.mistake("test", message));
@@ -82,7 +82,7 @@ impl ModelPlan {
         let length = length as usize;
         let frame = frame(section, ask.window, &shape)?;
         check_context(section, "length", length, shape.context)?;
-        check_replaced(section, "length", length, &frame)?;
+        check_replaced(section, "length", length, None, &frame)?;
         let template = subject.vocabulary.template();
         let needed = |segments: u64| template.room(length).saturating_mul(segments as usize);
         let tokens = section.accept("test", subject.tokens(&testing, needed(ask.texts)))?;
@@ -226,7 +226,7 @@ impl Compute for ModelPlan {
             Some(text) => self.measured(named, text, &calibration, monitor)?,
             None => {
                 let haystack = &self.haystacks[prompt - self.texts.len()];
-                let mut attention = self.attention(named, &calibration)?;
+                let mut attention = self.attention(named, &calibration, monitor)?;
                 let share = retrieval(&self.subject.model, haystack, &mut attention, monitor)?;
                 share.map(|share| (Quantity::Retrieval, share))
             }
@@ -253,8 +253,10 @@ impl ModelPlan {
         &'a self,
         named: &'a NamedAssignment,
         calibration: &'a Calibration,
+        monitor: &'a dyn Monitor,
     ) -> Result<ReplacedAttention<'a>, esscher_audit::Error> {
-        ReplacedAttention::new(self.shape(), &named.assignment, &self.frame, named.running, calibration)
+        let (assignment, running) = (&named.assignment, named.running);
+        ReplacedAttention::new(self.shape(), assignment, &self.frame, running, calibration, monitor)
     }
 
     /// The log loss of a decoder on a text, or how far the embedding of an encoder moves.
@@ -266,7 +268,7 @@ impl ModelPlan {
         monitor: &dyn Monitor,
     ) -> Result<Option<(Quantity, f64)>, Failure> {
         let model = &self.subject.model;
-        let mut attention = self.attention(named, calibration)?;
+        let mut attention = self.attention(named, calibration, monitor)?;
         match model.shape().order {
             Order::Causal => {
                 let found = log_loss(model, text, &mut attention, monitor)?;
@@ -274,7 +276,7 @@ impl ModelPlan {
             }
             Order::Whole => {
                 let Some(ours) = embedding(model, text, &mut attention, monitor)? else { return Ok(None) };
-                let mut exact = ExactAttention::new(model.shape());
+                let mut exact = ExactAttention::watched(model.shape(), monitor);
                 let found = embedding(model, text, &mut exact, monitor)?;
                 Ok(found.map(|exact| (Quantity::EmbeddingDistance, cosine_distance(&ours, &exact))))
             }

@@ -7,7 +7,7 @@ use super::{Ask, describe, rates};
 use crate::Planned;
 use crate::asking::{self, ScaledLaw};
 use crate::question::{Failure, Given, Mistake, Monitor, Plan, Section, Unit};
-use esscher_core::concentration::{Concentration, Engine, HeavyTail, Study, StudyRow};
+use esscher_core::concentration::{Concentration, Engine, Study, StudyRow};
 use esscher_core::measure::Law;
 use esscher_core::prompt::{PromptLength, QueryAverage, SampleOptions, SampledPrompts, rate_exponent};
 use esscher_core::{Completion, Error, Estimate, Mat, Quantity, Unwatched};
@@ -77,7 +77,7 @@ pub(super) fn plan(ask: Ask, section: &mut Section, given: Given) -> Result<Conc
         };
         if exact && !is_exact {
             let message = format!(
-                "\"{}\" has no exact theory of finite prompts; use \"sampled\", \"best\" or \"both\"",
+                "\"{}\" has no exact theory of finite prompts; use \"sampled\" or \"best\"",
                 law.name
             );
             return Err(section.mistake("engine", message));
@@ -306,10 +306,7 @@ impl Case {
     /// The errors of a study, with a note where they rest on few trials.
     fn errors(&self, quantities: &[Quantity], study: &Study) -> Vec<Row> {
         let error = |quantity: Quantity, row: &StudyRow| {
-            let heavy = |one: &&HeavyTail| one.length == row.length && one.quantity == quantity;
-            let note = study.warnings.iter().find(heavy).map(|heavy| {
-                format!("rests on few trials: about {:.0} are effective", heavy.effective_sample_size)
-            });
+            let note = study.note(row.length, quantity);
             let Estimate { value, error, accuracy } = row.errors[quantity]?;
             let engine = match self.work {
                 Work::Exact { .. } => answer::Engine::Exact,

@@ -85,6 +85,7 @@ impl Error {
     /// The kind of trouble that this is.
     pub fn kind(&self) -> ErrorKind {
         match self {
+            Error::Lab(esscher_lab::Error::Unit { source, .. }) => kind_of_failure(source.as_ref()),
             Error::Lab(error) => error.kind(),
             Error::NoName { .. } | Error::NoShare { .. } | Error::NoFolders => ErrorKind::Usage,
             Error::NotNamedLikeAShard { .. } => ErrorKind::Usage,
@@ -107,4 +108,21 @@ impl Error {
             _ => true,
         }
     }
+}
+
+/// The kind of what ended the work of a unit: files are read there, too.
+pub fn kind_of_failure(failure: &(dyn std::error::Error + 'static)) -> ErrorKind {
+    if let Some(error) = failure.downcast_ref::<esscher_lab::Error>() {
+        return error.kind();
+    }
+    #[cfg(feature = "audit")]
+    {
+        if let Some(error) = failure.downcast_ref::<esscher_models::ModelError>() {
+            return error.kind();
+        }
+        if failure.is::<esscher_audit::Error>() {
+            return ErrorKind::Model;
+        }
+    }
+    ErrorKind::Mathematics
 }

@@ -13,6 +13,13 @@ mod request;
 pub use audit::{
     AssignmentFound, Audit, AuditFound, AuditRequest, Counts, Criterion, Estimated, Role, Running, audit,
 };
-pub use error::Error;
+pub use error::{Error, kind_of_failure};
 pub use publish::publish;
 pub use request::{REPRODUCTIONS, name_of_file, name_of_text, read_file, schema, share, unknown};
+
+/// Ends and removes what a program that ends now would leave behind: clients that are fetching, files that are being written.
+pub fn abandon() {
+    #[cfg(feature = "audit")]
+    esscher_models::abandon_fetch();
+    esscher_lab::abandon_writes();
+}

@@ -10,7 +10,7 @@ pub use ask::Ask;
 crate::question::question! {
     name: "horizon",
     title: "How long must a prompt be?",
-    summary: "The smallest prompt length whose root-mean-square error is at most a tolerance.",
+    summary: "The smallest prompt length whose root-mean-square error is at most a tolerance, if the error falls with the length.",
     example: r#"kind = "horizon"
 tolerance = 0.01
 query = [0.5]

@@ -5,6 +5,7 @@ use super::ask::Attention;
 use super::{Ask, describe};
 use crate::measured::Measured;
 use crate::question::{Compute, Failure, Given, Mistake, Monitor, Section, Unit};
+use crate::rounding::{ROUNDING, finite};
 use esscher_core::layers::{AtCollapse, Flow, FlowOptions, Layer, depth, exact_softmax_flow, flow};
 use esscher_core::measure::Gaussian;
 use esscher_core::numerics::linalg::{self, SymmetricEigen};
@@ -31,10 +32,13 @@ impl Compute for Ask {
         let attention = self.attentions[unit];
         let layer = self.layer(attention)?;
         if let (Some(layers), Some(step_size)) = (self.layers, self.step_size) {
-            let laws = depth(&self.start, &vec![layer; layers as usize], step_size)?;
-            let mut rows = Rows { rows: Vec::new(), attention, ending: Ending::Completed };
-            for (index, law) in laws.iter().enumerate() {
-                rows.law(index as f64 * step_size, law, law)?;
+            let stack = vec![layer; layers as usize];
+            let laws = depth(&self.start, &stack, step_size)?;
+            // The same from a start that is off by what all layers may round: the difference tells what becomes of it.
+            let others = depth(&self.start_times(1.0 + self.rounding_of_stack(layers))?, &stack, step_size)?;
+            let mut rows = Rows::new(attention, Ending::Completed);
+            for (index, (law, other)) in laws.iter().zip(&others).enumerate() {
+                rows.law(index as f64 * step_size, law, other)?;
             }
             return Ok(Some(rows.rows));
         }
@@ -72,6 +76,16 @@ impl Ask {
         (query.unwrap_or_else(identity), self.key.clone().unwrap_or_else(identity))
     }
 
+    /// Relatively, if nothing cancels.
+    fn rounding_of_stack(&self, layers: u64) -> f64 {
+        f64::EPSILON * (8 + self.dimension) as f64 * layers as f64
+    }
+
+    fn start_times(&self, factor: f64) -> esscher_core::Result<Gaussian> {
+        let mean: Vec<f64> = self.start.mean_vector().iter().map(|entry| factor * entry).collect();
+        Gaussian::new(&mean, (self.start.covariance_matrix() * factor).as_ref())
+    }
+
     fn layer(&self, attention: Attention) -> esscher_core::Result<Layer> {
         let ((query, key), value) = (self.factors(), self.value.as_ref());
         let score = key.transpose() * &query;
@@ -84,7 +98,7 @@ impl Ask {
     }
 
     fn rows_of_flow(&self, attention: Attention, fine: &Flow, loose: &Flow) -> Result<Vec<Row>, Failure> {
-        let mut rows = Rows { rows: Vec::new(), attention, ending: fine.ending };
+        let mut rows = Rows::new(attention, fine.ending);
         for (index, (&time, law)) in fine.times.iter().zip(&fine.laws).enumerate() {
             let other = loose.times.get(index).filter(|other| **other == time).map(|_| &loose.laws[index]);
             rows.law(time, law, other.unwrap_or(law))?;
@@ -135,9 +149,15 @@ struct Rows {
     rows: Vec<Row>,
     attention: Attention,
     ending: Ending,
+    /// The largest eigenvalue and entry of the mean so far: what they rounded stays when they have shrunk.
+    largest: [f64; 2],
 }
 
 impl Rows {
+    fn new(attention: Attention, ending: Ending) -> Self {
+        Rows { rows: Vec::new(), attention, ending, largest: [0.0; 2] }
+    }
+
     fn add(&mut self, time: f64, quantity: Quantity, index: Option<usize>, number: Measured) {
         let Rows { attention, ending, .. } = *self;
         let index = index.map(|index| index as i64 + 1);
@@ -148,14 +168,16 @@ impl Rows {
     fn law(&mut self, time: f64, law: &Gaussian, other: &Gaussian) -> Result<(), Failure> {
         let values = eigenvalues(law.covariance_matrix())?;
         let others = eigenvalues(other.covariance_matrix())?;
-        let rounding = 1e-13 * values[0].abs();
-        for (index, (value, other)) in values.iter().zip(&others).enumerate() {
-            let number = Measured::exact(*value, (value - other).abs() + rounding);
-            self.add(time, Quantity::Eigenvalue, Some(index), number);
-        }
-        for (index, (value, other)) in law.mean_vector().iter().zip(other.mean_vector()).enumerate() {
-            let number = Measured::exact(*value, (value - other).abs() + 1e-13 * value.abs());
-            self.add(time, Quantity::Mean, Some(index), number);
+        let (mean, other_mean) = (law.mean_vector(), other.mean_vector());
+        let columns = [(Quantity::Eigenvalue, &values[..], &others[..]), (Quantity::Mean, mean, other_mean)];
+        for (largest, (quantity, values, others)) in columns.into_iter().enumerate() {
+            let largest = &mut self.largest[largest];
+            *largest = largest.max(linalg::largest(values));
+            let rounding = ROUNDING * *largest;
+            for (index, (value, other)) in values.iter().zip(others).enumerate() {
+                let number = Measured::exact(*value, finite((value - other).abs() + rounding));
+                self.add(time, quantity, Some(index), number);
+            }
         }
         Ok(())
     }

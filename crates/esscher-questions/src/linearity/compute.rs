@@ -3,15 +3,13 @@
 use super::answer::{Row, Statistic};
 use super::{Ask, describe};
 use crate::question::{Compute, Failure, Given, Mistake, Monitor, Section, Unit};
+use crate::rounding::{self, ROUNDING, Sizes, finite};
 use esscher_core::attention::Attention;
 use esscher_core::measure::{GaussianComponent, Measure, tilted_mean_by_definition};
 use esscher_core::numerics::Stream;
 use esscher_core::numerics::linalg::{self, OrthonormalBasis};
 use esscher_core::{Accuracy, Error};
 use esscher_lab::Named;
-
-/// Tilted means are good to about so much, relatively: closed forms and Bessel ratios in double precision.
-const ROUNDING: f64 = 1e-13;
 
 /// Radii up to the one asked for at which queries enter the affine fit.
 const SHELLS: usize = 8;
@@ -79,8 +77,15 @@ impl Linearity {
         let components = law.as_gaussian_mixture();
         let components = components.as_deref();
         let centre = linalg::apply(self.ask.head.value(), &law.mean()?);
-        let slope = self.ask.head.value() * law.covariance()? * self.ask.head.score();
-        let (mut gains, mut deviation, mut count, mut rounding) = (0.0, 0.0_f64, 0.0, 0.0_f64);
+        let (covariance, sizes_of_tokens) = (law.covariance()?, Sizes::of_law(law)?);
+        let slope = self.ask.head.value() * &covariance * self.ask.head.score();
+        // What is lost where large terms cancel in scores, tokens or the linear map.
+        let cancelled = |query: &[f64]| -> esscher_core::Result<f64> {
+            let output = sizes_of_tokens.rounding(&self.ask.head, law, query)?.size();
+            Ok(output + rounding::of_linear_output(&self.ask.head, covariance.as_ref(), query))
+        };
+        let (mut gains, mut deviation, mut count) = (0.0, 0.0_f64, 0.0);
+        let (mut rounding, mut lost) = (0.0_f64, 0.0_f64);
         for direction in &self.directions {
             let query: Vec<f64> = direction.iter().map(|entry| radius * entry).collect();
             let linear = linalg::apply(slope.as_ref(), &query);
@@ -99,12 +104,15 @@ impl Linearity {
             count += 1.0;
             // The output is as good as its own size, and the mean is taken away from it.
             let sizes = linalg::norm(&output).max(size) + 2.0 * linalg::norm(&centre);
-            rounding = rounding.max(ROUNDING * sizes / size);
+            let cancelled = cancelled(&query)?;
+            lost = lost.max(cancelled);
+            rounding = rounding.max((ROUNDING * sizes + cancelled) / size);
         }
         if count == 0.0 {
             return Ok([None; 3]);
         }
-        let residual = self.residual(law, components, radius)?;
+        let rounding = finite(rounding);
+        let residual = self.residual(law, components, radius, lost)?;
         Ok([Some((gains / count, rounding)), Some((deviation, rounding)), residual])
     }
 
@@ -130,12 +138,14 @@ impl Linearity {
         }
     }
 
-    /// The relative residual of the best affine map on queries of size up to the radius.
+    /// The relative residual of the best affine map on queries of size up to the radius, where so much of an output may be `lost` in
+    /// rounding.
     fn residual(
         &self,
         law: &dyn Measure,
         components: Option<&[GaussianComponent]>,
         radius: f64,
+        lost: f64,
     ) -> esscher_core::Result<Option<(f64, f64)>> {
         let mut queries = Vec::new();
         for shell in 1..=SHELLS {
@@ -167,6 +177,8 @@ impl Linearity {
         if variance == 0.0 {
             return Ok(None);
         }
-        Ok(Some(((unexplained / variance).sqrt(), ROUNDING * (total / variance).sqrt())))
+        let lost = linalg::times_power_of_two(&[lost], -exponent)[0] * (queries.len() as f64).sqrt();
+        let rounding = (ROUNDING * total.sqrt() + lost) / variance.sqrt();
+        Ok(Some(((unexplained / variance).sqrt(), finite(rounding))))
     }
 }

@@ -126,16 +126,19 @@ impl Path {
             let tolerance = esscher_core::softmax_weights::RELATIVE_TOLERANCE;
             (Statistic::Expected, squares, tolerance)
         } else {
-            let mut constant = 0.0;
+            let (mut constant, mut lost) = (0.0, 0.0_f64);
             for query in queries {
                 // Where the second tilt does not exist there is no 1/L law to draw.
                 let Ok(found) = delta_method(head, case.tokens.as_ref(), query) else {
                     return Ok(Some(rows));
                 };
                 constant += found.output_error / count;
+                // Differences of log-partitions at the double tilt lose what these round.
+                let twice: Vec<f64> = head.tilt(query)?.iter().map(|entry| 2.0 * entry).collect();
+                lost = lost.max(4.0 * f64::EPSILON * case.tokens.log_partition(&twice)?.abs());
             }
             let squares = lengths.iter().map(|length| constant / length.as_f64()).collect();
-            (Statistic::Asymptote, squares, ROUNDING)
+            (Statistic::Asymptote, squares, ROUNDING + lost)
         };
         for (length, square) in lengths.iter().zip(squares) {
             let number = Measured::exact(square.sqrt(), tolerance * square.sqrt());

@@ -1,10 +1,10 @@
 //! The fast form: the sum of `kernels::corrected_sum` over queries and keys of unit length.
 
-use super::recurrent::inverse_length;
+use super::recurrent::normalise;
 use super::{BETA, DeltaRule, KEY, QUERY, VALUE};
 use crate::kernels::chunked_sum::{Rows, Slopes};
 use crate::kernels::corrected_sum::CorrectedSum;
-use crate::kernels::slices::{add_scaled, dot, scale_rows_into};
+use crate::kernels::slices::{add_scaled, dot};
 use crate::mechanism::{Chunked, Given, Gradient, Pass, Saved, State, ports};
 use crate::number::Real;
 
@@ -17,9 +17,9 @@ struct Units<T> {
 
 impl<T: Real> Units<T> {
     fn new(rows: &[T], width: usize) -> Self {
-        let inverse_lengths: Vec<T> = rows.chunks_exact(width).map(inverse_length).collect();
         let mut units = vec![T::zero(); rows.len()];
-        scale_rows_into(&mut units, rows, &inverse_lengths);
+        let pairs = units.chunks_exact_mut(width).zip(rows.chunks_exact(width));
+        let inverse_lengths = pairs.map(|(unit, row)| normalise(unit, row)).collect();
         Units { width, rows: units, inverse_lengths }
     }
 

@@ -5,7 +5,8 @@
 //!
 //! Queries and keys are normalised inside, x̂ = x/√(|x|² + 10⁻⁶), as the layers of flash-linear-attention do by default: with
 //! |k̂| ≤ 1 the factor I − β k̂ k̂ᵀ never expands, whereas raw keys of length √d_k would make the state explode. The factor on the
-//! scores is 1, as in the publication; that library's kernel multiplies by 1/√d_k, which the norm behind a head removes.
+//! scores is 1, as in the publication; that library's kernel multiplies by 1/√d_k, which the norm behind a head removes. Rows
+//! whose squares overflow are brought down by a power of two first: x̂ does not depend on the size of a large x.
 
 mod chunked;
 mod realisation;
@@ -14,6 +15,7 @@ mod reference;
 
 use crate::dynamical_system::DynamicalSystem;
 use crate::mechanism::{Meaning, Mechanism, Signature};
+use crate::number::Number;
 
 /// Linear attention that corrects what it recalls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,6 +34,12 @@ const QUERY: usize = 0;
 const KEY: usize = 1;
 const VALUE: usize = 2;
 const BETA: usize = 3;
+
+/// 2⁻ᵉ with 2ᵉ ≤ max |xᵢ| < 2ᵉ⁺¹, and 1 where that is less than 1: squares of what it multiplies do not overflow.
+fn downscaling<N: Number>(row: &[N]) -> N {
+    let largest = row.iter().fold(1.0, |largest: f64, x| largest.max(x.value().abs()));
+    N::constant((-largest.log2().floor()).exp2())
+}
 
 impl Mechanism for DeltaRule {
     fn signature(&self) -> Signature {

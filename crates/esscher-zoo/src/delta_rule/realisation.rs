@@ -1,6 +1,6 @@
 //! As a dynamical system in the value: Λ_i = I ⊗ (I − β_i k̂_i k̂_iᵀ), B_i = I ⊗ β_i k̂_i, C_i = I ⊗ q̂_iᵀ; Λ_i is not diagonal.
 
-use super::recurrent::inverse_length;
+use super::recurrent::unit;
 use super::{BETA, DeltaRule, KEY, QUERY, VALUE};
 use crate::dynamical_system::{DynamicalSystem, SystemStep, Transition};
 use crate::mechanism::Given;
@@ -16,7 +16,6 @@ impl DynamicalSystem for DeltaRule {
 
     fn realise(&self, given: &Given<'_, f64>) -> Vec<SystemStep> {
         let keys = self.key_width;
-        let unit = |row: &[f64]| -> Vec<f64> { row.iter().map(|x| x * inverse_length(row)).collect() };
         (0..given.length)
             .map(|t| {
                 let (query, key) = (unit(given.row(QUERY, t)), unit(given.row(KEY, t)));

@@ -1,20 +1,38 @@
 //! The recurrence: recall Sᵀ k̂, write β k̂ times what is missing to the value; answer with Sᵀ q̂.
 
-use super::{BETA, DeltaRule, EPSILON, KEY, QUERY, VALUE, reference};
+use super::{BETA, DeltaRule, EPSILON, KEY, QUERY, VALUE, downscaling, reference};
 use crate::mechanism::{Definition, Evaluated, Given, State, StateView};
 use crate::number::Number;
 
-/// 1/√(|x|² + ε).
-pub(super) fn inverse_length<N: Number>(row: &[N]) -> N {
-    let square = row.iter().fold(N::constant(EPSILON), |sum, &x| sum + x * x);
-    N::one() / square.sqrt()
+/// Writes x̂ = x/√(|x|² + ε) and returns 1/√(|x|² + ε).
+pub(super) fn normalise<N: Number>(unit: &mut [N], row: &[N]) -> N {
+    let inverse = |row: &[N], epsilon: N| N::one() / row.iter().fold(epsilon, |sum, &x| sum + x * x).sqrt();
+    let times = |to: &mut [N], row: &[N], factor: N| {
+        to.iter_mut().zip(row).for_each(|(to, &x)| *to = x * factor);
+    };
+    let inverse_length = inverse(row, N::constant(EPSILON));
+    if inverse_length.value() > 0.0 {
+        times(unit, row, inverse_length);
+        return inverse_length;
+    }
+    // The squares overflow.
+    let factor = downscaling(row);
+    let scaled: Vec<N> = row.iter().map(|&x| x * factor).collect();
+    let inverse_length = inverse(&scaled, N::constant(EPSILON) * factor * factor);
+    times(unit, &scaled, inverse_length);
+    inverse_length * factor
 }
 
-/// Sᵀ x, times a factor.
-fn recall<N: Number>(to: &mut [N], state: &[N], row: &[N], factor: N) {
+pub(super) fn unit<N: Number>(row: &[N]) -> Vec<N> {
+    let mut unit = vec![N::zero(); row.len()];
+    normalise(&mut unit, row);
+    unit
+}
+
+/// Sᵀ x.
+fn recall<N: Number>(to: &mut [N], state: &[N], row: &[N]) {
     to.fill(N::zero());
     for (&x, entries) in row.iter().zip(state.chunks_exact(to.len())) {
-        let x = x * factor;
         to.iter_mut().zip(entries).for_each(|(sum, &entry)| *sum += x * entry);
     }
 }
@@ -30,21 +48,18 @@ impl<N: Number> Definition<N> for DeltaRule {
 
     fn absorb(&self, token: &Given<'_, N>, state: &mut State<N>) {
         state.seen += 1;
-        let (key, beta) = (token.tokens[KEY], token.tokens[BETA][0]);
-        let inverse = inverse_length(key);
+        let (key, beta) = (unit(token.tokens[KEY]), token.tokens[BETA][0]);
         let mut correction = vec![N::zero(); self.value_width];
-        recall(&mut correction, &state.numbers, key, inverse);
+        recall(&mut correction, &state.numbers, &key);
         for (entry, &v) in correction.iter_mut().zip(token.tokens[VALUE]) {
             *entry = beta * (v - *entry);
         }
         for (&k, row) in key.iter().zip(state.numbers.chunks_exact_mut(self.value_width)) {
-            let k = k * inverse;
             row.iter_mut().zip(&correction).for_each(|(entry, &u)| *entry += k * u);
         }
     }
 
     fn read(&self, token: &Given<'_, N>, state: StateView<'_, N>, output: &mut [N]) {
-        let query = token.tokens[QUERY];
-        recall(output, state.numbers, query, inverse_length(query));
+        recall(output, state.numbers, &unit(token.tokens[QUERY]));
     }
 }

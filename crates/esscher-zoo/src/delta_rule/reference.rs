@@ -1,14 +1,17 @@
 //! The definition with its matrices: S_t = (I − β_t k̂_t k̂_tᵀ) S_{t−1} + β_t k̂_t v_tᵀ, o_t = S_tᵀ q̂_t.
 
-use super::{BETA, DeltaRule, EPSILON, KEY, QUERY, VALUE};
+use super::{BETA, DeltaRule, EPSILON, KEY, QUERY, VALUE, downscaling};
 use crate::mechanism::{Evaluated, Given, State};
 use crate::number::Number;
 
 pub(super) fn evaluate<N: Number>(mechanism: &DeltaRule, given: &Given<'_, N>) -> Evaluated<N> {
     let (keys, values) = (mechanism.key_width, mechanism.value_width);
     let unit = |row: &[N]| -> Vec<N> {
-        let square = row.iter().fold(N::zero(), |sum, &x| sum + x * x);
-        row.iter().map(|&x| x / (square + N::constant(EPSILON)).sqrt()).collect()
+        let factor = downscaling(row);
+        let scaled: Vec<N> = row.iter().map(|&x| x * factor).collect();
+        let square = scaled.iter().fold(N::zero(), |sum, &x| sum + x * x);
+        let epsilon = N::constant(EPSILON) * factor * factor;
+        scaled.iter().map(|&x| x / (square + epsilon).sqrt()).collect()
     };
     let mut outputs = vec![N::zero(); given.length * values];
     let mut state = vec![N::zero(); keys * values];

@@ -48,7 +48,8 @@ const LINEAR: f64 = 1e-9;
 /// One run of the chunked form per token.
 ///
 /// # Errors
-/// A mechanism without a value port, a channel that it does not have, or one that is not linear in its values.
+/// A mechanism without a value port, a channel that it does not have, one that is not linear in its values, or numbers so
+/// large that an output overflows.
 pub fn attention_matrix(mechanism: &dyn Mechanism, given: &Given<'_, f64>, channel: usize) -> Result<Rows> {
     let probe = Probe::new(mechanism, given, channel)?;
     let output = mechanism.signature().output;
@@ -161,6 +162,9 @@ impl<'a> Probe<'a> {
         let mut stream = Stream::new(tokens as u64, 0, 0);
         let values: Vec<f64> = (0..tokens).map(|_| 3.0 * stream.normal()).collect();
         let found = self.answer(&values, &run);
+        if baseline.iter().chain(&weights).chain(&found).any(|output| !output.is_finite()) {
+            return Err(Error::Core(esscher_core::Error::Overflow { what: "an output of the mechanism" }));
+        }
         let size = found.iter().fold(0.0, |size: f64, x| size.max(x.abs()));
         for ((row, output), zero) in weights.chunks_exact(tokens).zip(&found).zip(&baseline) {
             let expected = zero + row.iter().zip(&values).map(|(w, v)| w * v).sum::<f64>();

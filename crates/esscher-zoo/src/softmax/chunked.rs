@@ -1,9 +1,10 @@
 //! The fast form: blocks of queries against blocks of keys with a running maximum; p = e^{s − ℓ} anew in the backward pass.
 //!
-//! Between the passes it keeps ℓ_t = ln Σ_r e^{s_tr}, one number per token, so that memory is linear in the length
-//! (key `dao2022`). Blocks that no query of a block sees are skipped: a window of w costs O(L w).
+//! Between the passes it keeps ℓ_t = ln Σ_r e^{s_tr} as m_t = max_r s_tr and ℓ_t − m_t, two numbers per token, so that memory is
+//! linear in the length (key `dao2022`); of a large m_t the sum of the two would lose the second. Blocks that no query of a
+//! block sees are skipped: a window of w costs O(L w).
 
-use super::{KEY, QUERY, Reach, Softmax, VALUE};
+use super::{KEY, QUERY, Reach, Softmax, VALUE, all_finite, score};
 use crate::kernels::matrix::{Matrix, add_product, set_product};
 use crate::mechanism::{Chunked, Given, Gradient, Pass, Saved, State, ports};
 use crate::number::Real;
@@ -25,6 +26,8 @@ struct Sequence<'a, T> {
     query: &'a [T],
     key: &'a [T],
     value: &'a [T],
+    /// Whether numbers are so large that a score may overflow: scores are then added in order and looked at one by one.
+    may_overflow: bool,
 }
 
 impl Softmax {
@@ -48,14 +51,20 @@ impl Softmax {
             key.extend_from_slice(given.tokens[KEY]);
             value.extend_from_slice(given.tokens[VALUE]);
         }
+        let query = given.tokens[QUERY];
+        let key = if past > 0 { &key } else { given.tokens[KEY] };
+        // |q·k| ≤ |q||k|, however it is added, with a factor for rounding. Of numbers that are not finite no norm is.
+        let norm = |numbers: &[T]| sum_of(numbers, |x| x * x).value().sqrt();
+        let bound = 2.0 * norm(query) * norm(key);
         visit(&Sequence {
             mechanism: *self,
             scale: T::constant(self.scale()),
             length: given.length,
             past,
-            query: given.tokens[QUERY],
-            key: if past > 0 { &key } else { given.tokens[KEY] },
+            query,
+            key,
             value: if past > 0 { &value } else { given.tokens[VALUE] },
+            may_overflow: bound.is_nan() || bound > T::LARGEST.value(),
         })
     }
 }
@@ -116,7 +125,7 @@ impl<T: Real> Chunked<T> for Softmax {
     }
 }
 
-impl<T: Real> Sequence<'_, T> {
+impl<'a, T: Real> Sequence<'a, T> {
     /// The keys that a query sees.
     fn visible(&self, t: usize) -> Range<usize> {
         let end = self.past + t + 1;
@@ -147,6 +156,15 @@ impl<T: Real> Sequence<'_, T> {
     /// The scores of a block: s q kᵀ.
     fn scores(&self, scores: &mut [T], rows: &Range<usize>, columns: &Range<usize>) {
         let width = self.mechanism.key_width;
+        if self.may_overflow {
+            let row = |numbers: &'a [T], index: usize| &numbers[index * width..(index + 1) * width];
+            for (to, t) in scores.chunks_exact_mut(columns.len()).zip(rows.clone()) {
+                for (to, r) in to.iter_mut().zip(columns.clone()) {
+                    *to = score(row(self.query, t), row(self.key, r), self.scale);
+                }
+            }
+            return;
+        }
         set_product(
             scores,
             self.scale,
@@ -160,10 +178,10 @@ impl<T: Real> Sequence<'_, T> {
         Matrix::new(&self.value[columns.start * width..], columns.len(), width)
     }
 
-    /// Writes the outputs; returns ℓ.
+    /// Writes the outputs; returns m and ℓ − m of every query, the second NaN where a score is not finite.
     fn forward(&self, outputs: &mut [T]) -> Vec<T> {
         let width = self.mechanism.value_width;
-        let mut logarithms = Vec::with_capacity(self.length);
+        let mut logarithms = Vec::with_capacity(2 * self.length);
         let mut weights = vec![T::zero(); QUERIES * KEYS.min(self.past + self.length)];
         for (rows, blocks) in self.blocks() {
             let outputs = &mut outputs[rows.start * width..rows.end * width];
@@ -183,6 +201,12 @@ impl<T: Real> Sequence<'_, T> {
                         continue;
                     }
                     let scores = &mut scores[seen];
+                    if self.may_overflow && !all_finite(scores) {
+                        // The total stays NaN, whatever is added to it, and takes the outputs with it.
+                        total[row] = T::constant(f64::NAN);
+                        scores.fill(T::zero());
+                        continue;
+                    }
                     let new = largest[row].larger(maximum(scores));
                     scores.iter_mut().for_each(|score| *score -= new);
                     if largest[row] < new {
@@ -198,7 +222,7 @@ impl<T: Real> Sequence<'_, T> {
                     let weights = &mut weights[row * block.len()..(row + 1) * block.len()];
                     weights[..seen.start].fill(T::zero());
                     weights[seen.end..].fill(T::zero());
-                    total[row] += sum(weights);
+                    total[row] += sum_of(weights, |x| x);
                 }
                 add_product(
                     outputs,
@@ -210,7 +234,7 @@ impl<T: Real> Sequence<'_, T> {
             for (row, output) in outputs.chunks_exact_mut(width).enumerate() {
                 let share = T::one() / total[row];
                 output.iter_mut().for_each(|x| *x *= share);
-                logarithms.push(largest[row] + total[row].ln());
+                logarithms.extend([largest[row], total[row].ln()]);
             }
         }
         logarithms
@@ -244,10 +268,11 @@ impl<T: Real> Sequence<'_, T> {
                 let (weights, score_slopes) = (&mut weights[..count], &mut score_slopes[..count]);
                 self.scores(weights, &rows, &block);
                 for (row, t) in rows.clone().enumerate() {
-                    // At most zero but for rounding.
+                    // At most zero but for rounding and for scores that are not seen.
+                    let (largest, rest) = (logarithms[2 * t], logarithms[2 * t + 1]);
                     let scores = &mut weights[row * block.len()..(row + 1) * block.len()];
                     for score in scores {
-                        let excess = *score - logarithms[t];
+                        let excess = (*score - largest) - rest;
                         *score = if excess < T::zero() { excess } else { T::zero() };
                     }
                 }
@@ -259,7 +284,18 @@ impl<T: Real> Sequence<'_, T> {
                     let weights = &mut weights[range.clone()];
                     weights[..seen.start].fill(T::zero());
                     weights[seen.end..].fill(T::zero());
-                    for (slope, &weight) in score_slopes[range].iter_mut().zip(&*weights) {
+                    let slopes = &mut score_slopes[range];
+                    if self.may_overflow && logarithms[2 * t + 1].value().is_nan() {
+                        // A loss that does not look at the query has no derivative through it.
+                        let mut of_outputs = output_slopes[row * values..(row + 1) * values].iter();
+                        let unread = of_outputs.all(|&slope| slope == T::zero());
+                        let none = if unread { T::zero() } else { T::constant(f64::NAN) };
+                        slopes.fill(T::zero());
+                        weights[seen.clone()].fill(none);
+                        slopes[seen].fill(none);
+                        continue;
+                    }
+                    for (slope, &weight) in slopes.iter_mut().zip(&*weights) {
                         *slope = weight * (*slope - means[row]);
                     }
                 }
@@ -303,13 +339,13 @@ fn maximum<T: Real>(numbers: &[T]) -> T {
     lanes.into_iter().fold(rest, |largest, x| largest.larger(x))
 }
 
-fn sum<T: Real>(numbers: &[T]) -> T {
+fn sum_of<T: Real>(numbers: &[T], term: impl Fn(T) -> T) -> T {
     let mut lanes = [T::zero(); LANES];
     let chunks = numbers.chunks_exact(LANES);
-    let rest = chunks.remainder().iter().fold(T::zero(), |sum, &x| sum + x);
+    let rest = chunks.remainder().iter().fold(T::zero(), |sum, &x| sum + term(x));
     for chunk in chunks {
         for (lane, &x) in lanes.iter_mut().zip(chunk) {
-            *lane += x;
+            *lane += term(x);
         }
     }
     lanes.into_iter().fold(rest, |sum, x| sum + x)

@@ -3,6 +3,9 @@
 //! A query and a key of width d_k and a value of width d_v per token. The state is the cache, one slot (key, then value) per
 //! token. It grows by a slot a token, except with [`Reach::Window`]: there it is a ring of w slots, allocated from the start
 //! so that memory is constant; token i stands in slot i mod w, and slots of tokens that do not exist yet are zero and unread.
+//!
+//! A query one of whose scores overflows has no weights: its output is NaN in every form, and so is every derivative that it
+//! enters. Shares among infinite scores would be finite numbers that mean nothing.
 
 mod chunked;
 mod recurrent;
@@ -10,6 +13,7 @@ mod reference;
 pub mod taylor_realisation;
 
 use crate::mechanism::{Mechanism, Order, Signature};
+use crate::number::Number;
 use std::ops::Range;
 
 /// Which tokens a token sees.
@@ -70,6 +74,15 @@ impl Softmax {
     fn cached(&self, seen: usize) -> usize {
         self.ring().map_or(seen, |slots| slots.min(seen))
     }
+}
+
+/// s q·k, added in order: all forms find the same scores infinite.
+fn score<N: Number>(query: &[N], key: &[N], scale: N) -> N {
+    query.iter().zip(key).fold(N::zero(), |sum, (&q, &k)| sum + q * k) * scale
+}
+
+fn all_finite<N: Number>(scores: &[N]) -> bool {
+    scores.iter().all(|score| score.value().is_finite())
 }
 
 impl Mechanism for Softmax {

@@ -1,6 +1,6 @@
 //! The recurrence: put (k, v) into the cache; answer with the softmax average of the cached values.
 
-use super::{KEY, QUERY, Softmax, VALUE, reference};
+use super::{KEY, QUERY, Softmax, VALUE, all_finite, reference, score};
 use crate::mechanism::{Definition, Evaluated, Given, State, StateView};
 use crate::number::Number;
 
@@ -28,14 +28,11 @@ impl<N: Number> Definition<N> for Softmax {
     fn read(&self, token: &Given<'_, N>, state: StateView<'_, N>, output: &mut [N]) {
         let scale = N::constant(self.scale());
         let slots = || state.numbers.chunks_exact(self.slot_width()).take(self.cached(state.seen));
-        let mut weights: Vec<N> = slots()
-            .map(|slot| {
-                token.tokens[QUERY].iter().zip(slot).fold(N::zero(), |sum, (&q, &k)| sum + q * k) * scale
-            })
-            .collect();
+        let mut weights: Vec<N> =
+            slots().map(|slot| score(token.tokens[QUERY], &slot[..self.key_width], scale)).collect();
         // A shift changes nothing, so its derivative may be left out.
         let shift = weights.iter().fold(f64::NEG_INFINITY, |largest, score| largest.max(score.value()));
-        let mut total = N::zero();
+        let mut total = if all_finite(&weights) { N::zero() } else { N::constant(f64::NAN) };
         for weight in &mut weights {
             *weight = (*weight - N::constant(shift)).exp();
             total += *weight;

@@ -1,6 +1,6 @@
 //! The definition: p_tr = exp(s_tr − max_j s_tj) / Σ_j exp(s_tj − max_j s_tj), s_tr = q_t·k_r/√d_k, o_t = Σ_r p_tr v_r.
 
-use super::{KEY, QUERY, Reach, Softmax, VALUE};
+use super::{KEY, QUERY, Reach, Softmax, VALUE, all_finite};
 use crate::mechanism::{Evaluated, Given, State};
 use crate::number::Number;
 
@@ -24,7 +24,8 @@ pub(super) fn evaluate<N: Number>(mechanism: &Softmax, given: &Given<'_, N>) -> 
             .collect();
         let largest = scores.iter().skip(1).fold(scores[0], |largest, &score| largest.larger(score));
         let exponentials: Vec<N> = scores.iter().map(|&score| (score - largest).exp()).collect();
-        let total = exponentials.iter().fold(N::zero(), |sum, &e| sum + e);
+        let none = if all_finite(&scores) { N::zero() } else { N::constant(f64::NAN) };
+        let total = exponentials.iter().fold(none, |sum, &e| sum + e);
         for (&r, &exponential) in visible.iter().zip(&exponentials) {
             for c in 0..values {
                 outputs[t * values + c] += exponential / total * given.row(VALUE, r)[c];

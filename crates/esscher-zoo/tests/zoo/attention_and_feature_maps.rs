@@ -2,8 +2,8 @@
 
 use crate::common::check_all;
 use esscher_core::numerics::Stream;
-use esscher_zoo::Number;
 use esscher_zoo::agreement::{Drawn, Gates, check_agreement, relative_difference};
+use esscher_zoo::diagnostics::attention_matrix;
 use esscher_zoo::feature_maps::{Elu, FeatureMap, Hedgehog, Identity, LunaMap, Performer, Relu, T2r, Taylor};
 use esscher_zoo::inline::local_residual::{
     Neighbourhood, convolve, convolve_backward, residual_weights, residual_weights_backward,
@@ -11,10 +11,14 @@ use esscher_zoo::inline::local_residual::{
 use esscher_zoo::inline::{Inline, Kernel};
 use esscher_zoo::linear_attention::{LinearAttention, Normaliser};
 use esscher_zoo::luna::Luna;
-use esscher_zoo::mechanism::{Chunked, Definition, Given, Initial, Order};
+use esscher_zoo::mechanism::{
+    Chunked, Definition, Given, Gradient, In, Initial, Mechanism, Order, Pass, State, stream,
+};
+use esscher_zoo::selective_rope::{Rotated, Rotation, Temperatures};
 use esscher_zoo::softmax::taylor_realisation::truncation_error;
 use esscher_zoo::softmax::{Reach, Softmax};
 use esscher_zoo::traced;
+use esscher_zoo::{Number, Real};
 
 #[test]
 fn softmax_attention_agrees() {
@@ -43,6 +47,110 @@ fn softmax_attention_takes_scores_whose_exponentials_overflow() {
     let mut outputs = [0.0; 300];
     mechanism.forward(&given, &mut mechanism.init(), &mut outputs);
     assert!(outputs.iter().all(|o| (o - 1.0).abs() < 1e-6));
+}
+
+/// Outputs and the gradient of Σ o in all ports, by the chunked form.
+fn chunked<T: Real>(mechanism: &(impl In<T> + ?Sized), given: &Given<'_, T>) -> (Vec<f64>, Vec<Vec<f64>>) {
+    let initial: State<T> = Definition::<T>::init(mechanism);
+    let (mut state, mut outputs) = (initial.clone(), vec![T::zero(); given.length]);
+    let saved = mechanism.forward(given, &mut state, &mut outputs);
+    let mut gradient = Gradient::zeros(given);
+    let zeros = State { seen: state.seen, numbers: vec![T::zero(); state.numbers.len()] };
+    let pass = Pass {
+        given,
+        initial: &initial,
+        outputs: &outputs,
+        saved: &saved.0,
+        output_slopes: &vec![T::one(); given.length],
+        state_slopes: &zeros,
+    };
+    mechanism.backward(&pass, &mut gradient);
+    let values = |numbers: &[T]| numbers.iter().map(|x| x.value()).collect::<Vec<_>>();
+    (values(&outputs), gradient.tokens.iter().map(|slopes| values(slopes)).collect())
+}
+
+/// 300 tokens, so that the scores of a query lie in two blocks of keys; from token 280 on, scores of one pair overflow.
+fn check_overflow<T: Real>(mechanism: &(impl In<T> + ?Sized), size: f64) {
+    let (length, late, width) = (300, 280, mechanism.signature().tokens[0].width);
+    let numbers = |large: f64| -> Vec<T> {
+        let number = |t: usize| if t < late { 0.5 } else { large };
+        (0..length).flat_map(|t| vec![T::constant(number(t)); width]).collect()
+    };
+    let (query, key) = (numbers(size), numbers(2.0 * size));
+    let value: Vec<T> = (0..length).map(|t| T::constant((t % 7) as f64)).collect();
+    let angle = vec![T::zero(); length * (width / 2)];
+    let tokens: Vec<&[T]> = [&query[..], &key, &value, &angle][..mechanism.signature().tokens.len()].into();
+    let given = Given { length, tokens: &tokens, parameters: &[] };
+    let broken = |numbers: &[f64]| numbers.iter().map(|x| x.is_nan()).collect::<Vec<_>>();
+    // Whoever sees all tokens sees a large key with a large query in the late rows only.
+    let expected: Vec<bool> = (0..length).map(|t| t >= late).collect();
+    let reference: Vec<f64> =
+        Definition::<T>::reference(mechanism, &given).outputs.iter().map(|x| x.value()).collect();
+    let recurrent: Vec<f64> =
+        stream(mechanism, &given, &mut Definition::<T>::init(mechanism)).iter().map(|x| x.value()).collect();
+    let (outputs, gradient) = chunked::<T>(mechanism, &given);
+    for (form, found) in [("reference", &reference), ("recurrent", &recurrent), ("chunked", &outputs)] {
+        assert_eq!(broken(found), expected, "{form} of {mechanism:?} at {size:e}");
+    }
+    // 1e-5: rounding of sums of 300 terms in single precision.
+    assert!(relative_difference(&outputs[..late], &reference[..late], 0.0) < 1e-5, "{mechanism:?}");
+    // A late query looks at all keys and values of its window.
+    assert!(broken(&gradient[2])[late..].iter().all(|&broken| broken), "{mechanism:?}");
+    assert!(broken(&gradient[0]).iter().zip(0..length * width).all(|(&b, i)| b == (i / width >= late)));
+}
+
+#[test]
+fn scores_that_overflow_are_no_number_in_every_form() {
+    let rotated = |rotation| Rotated {
+        inner: Softmax { key_width: 2, value_width: 1, reach: Reach::Causal },
+        rotation,
+    };
+    let mechanisms: [&dyn Mechanism; 6] = [
+        &Softmax { key_width: 1, value_width: 1, reach: Reach::Causal },
+        &Softmax { key_width: 3, value_width: 1, reach: Reach::Whole },
+        &Softmax { key_width: 3, value_width: 1, reach: Reach::Window(64) },
+        &Softmax { key_width: 2, value_width: 1, reach: Reach::Window(1) },
+        &rotated(Rotation::Fixed { base: 1e4 }),
+        &rotated(Rotation::Selective { temperatures: Temperatures::One }),
+    ];
+    for mechanism in mechanisms {
+        check_overflow::<f64>(mechanism, 1e200);
+        check_overflow::<f64>(mechanism, 1e160);
+        check_overflow::<f32>(mechanism, 1e30);
+        check_overflow::<f32>(mechanism, 1e20);
+    }
+    // −∞ + ∞, which a fused sum takes for −∞: the true score is 0, and the largest.
+    let mechanism = Softmax { key_width: 2, value_width: 1, reach: Reach::Whole };
+    let tokens: [&[f64]; 3] = [&[1e200, 1e200, 1.0, 0.0], &[-1e200, 1e200, 0.0, -1.0], &[1.0, 0.0]];
+    let given = Given { length: 2, tokens: &tokens, parameters: &[] };
+    let (outputs, _) = chunked::<f64>(&mechanism, &given);
+    assert!(outputs[0].is_nan() && Definition::<f64>::reference(&mechanism, &given).outputs[0].is_nan());
+    let weights = attention_matrix(&mechanism, &given, 0).unwrap_err().to_string();
+    assert!(weights.contains("an output of the mechanism overflows"), "{weights}");
+}
+
+#[test]
+fn large_entries_that_do_not_meet_are_answered() {
+    let mechanism = Softmax { key_width: 2, value_width: 1, reach: Reach::Causal };
+    let tokens: [&[f64]; 3] = [&[1e200, 0.0, 0.0, 1.0], &[0.0, 3.0, 0.0, 1e200], &[1.0, 2.0]];
+    let (outputs, gradient) =
+        chunked::<f64>(&mechanism, &Given { length: 2, tokens: &tokens, parameters: &[] });
+    assert_eq!(outputs, [1.0, 2.0]);
+    assert_eq!(gradient[2], [1.0, 1.0]);
+}
+
+/// e^{s − ℓ} of two equal scores is 1/2 at any size of the scores, of which ℓ keeps no ln 2.
+#[test]
+fn gradients_of_large_equal_scores_share_the_weight() {
+    let mechanism = Softmax { key_width: 1, value_width: 1, reach: Reach::Whole };
+    let tokens: [&[f64]; 3] = [&[1e10; 2], &[1e10; 2], &[0.0, 1.0]];
+    let (outputs, gradient) =
+        chunked::<f64>(&mechanism, &Given { length: 2, tokens: &tokens, parameters: &[] });
+    assert_eq!(outputs, [0.5; 2]);
+    for slope in &gradient[2] {
+        // Two queries give each value half of their weight.
+        assert!((slope - 1.0).abs() < 1e-15, "{gradient:?}");
+    }
 }
 
 fn check_map<M: FeatureMap>(map: M, normaliser: Normaliser, value_width: usize) {

@@ -1,6 +1,7 @@
 //! Memories that decay, are normalised or are corrected: all forms agree, and what their definitions promise holds.
 
 use crate::common::check_all;
+use esscher_zoo::Real;
 use esscher_zoo::agreement::{Drawn, Gates, relative_difference};
 use esscher_zoo::delta_rule::DeltaRule;
 use esscher_zoo::mechanism::{Chunked, Definition, Given, Gradient, Mechanism, Pass, stream};
@@ -147,6 +148,68 @@ fn the_delta_rule_replaces_what_a_key_recalled() {
     mechanism.forward(&given, &mut state, &mut outputs);
     for (found, expected) in outputs.iter().zip([5.0, 7.0, 7.0, -2.0]) {
         assert!((found - expected).abs() < 1e-10, "{outputs:?}");
+    }
+}
+
+/// Outputs of all forms and derivatives of their sum in the keys, for queries and keys times a factor.
+fn delta_rule_scaled<T: Real>(factor: f64) -> (Vec<Vec<f64>>, Vec<f64>) {
+    let mechanism = DeltaRule { key_width: 2, value_width: 1 };
+    let numbers = |numbers: &[f64], factor: f64| -> Vec<T> {
+        numbers.iter().map(|x| T::constant(factor * x)).collect()
+    };
+    let query = numbers(&[1.0, 0.5, -1.25, 1.0, 0.75, 0.5], factor);
+    let key = numbers(&[1.0, -0.25, 0.5, 1.0, 1.5, 1.0], factor);
+    let (value, beta) = (numbers(&[5.0, 7.0, -2.0], 1.0), numbers(&[1.0, 0.5, 0.75], 1.0));
+    let given = Given { length: 3, tokens: &[&query, &key, &value, &beta], parameters: &[] };
+    let initial = Definition::<T>::init(&mechanism);
+    let (mut state, mut outputs) = (initial.clone(), vec![T::zero(); 3]);
+    let saved = mechanism.forward(&given, &mut state, &mut outputs);
+    let mut gradient = Gradient::zeros(&given);
+    let pass = Pass {
+        given: &given,
+        initial: &initial,
+        outputs: &outputs,
+        saved: &saved.0,
+        output_slopes: &[T::one(); 3],
+        state_slopes: &initial,
+    };
+    mechanism.backward(&pass, &mut gradient);
+    let recurrent = stream(&mechanism, &given, &mut initial.clone());
+    let reference = Definition::<T>::reference(&mechanism, &given).outputs;
+    let values = |numbers: &[T]| numbers.iter().map(|x| x.value()).collect::<Vec<f64>>();
+    ([outputs, recurrent, reference].iter().map(|x| values(x)).collect(), values(&gradient.tokens[1]))
+}
+
+/// Powers of two, so that nothing is rounded but the lengths; ε is 10⁻¹⁸ of the squares or less.
+#[test]
+fn the_delta_rule_does_not_see_the_size_of_large_keys() {
+    fn check<T: Real>(exponents: &[i32], allowed: f64) {
+        let factor = |exponent: i32| 2f64.powi(exponent);
+        let (expected, slopes) = delta_rule_scaled::<T>(factor(30));
+        for &exponent in exponents {
+            let (found, found_slopes) = delta_rule_scaled::<T>(factor(exponent));
+            for form in &found {
+                let difference = relative_difference(form, &expected[2], 0.0);
+                assert!(difference <= allowed, "2^{exponent}: {found:?} instead of {expected:?}");
+            }
+            // Derivatives in the keys fall with their size, down to where no double has all digits.
+            let found_slopes: Vec<f64> =
+                found_slopes.iter().map(|slope| slope * factor(exponent - 30)).collect();
+            let difference = relative_difference(&found_slopes, &slopes, 0.0);
+            assert!(difference <= allowed, "2^{exponent}: {found_slopes:?} instead of {slopes:?}");
+        }
+    }
+    // A few roundings; 2^67 is 1e20, 2^532 is 1e160.
+    check::<f32>(&[50, 62, 65, 67, 100, 120], 1e-6);
+    check::<f64>(&[500, 510, 513, 532, 1000, 1015], 1e-14);
+    // Of small keys ε is all there is: k̂ = 1000 k, whether or not the squares are doubles.
+    let tiny = |form: &[f64], size: f64| (form[0] / (5.0 * 0.875 * 1e6 * size * size) - 1.0).abs();
+    for form in delta_rule_scaled::<f64>(1e-100).0 {
+        assert!(tiny(&form, 1e-100) < 1e-14, "{form:?}");
+    }
+    for form in delta_rule_scaled::<f32>(1e-20).0 {
+        // The output is a number of single precision that has lost digits at its lower end.
+        assert!(tiny(&form, 1e-20) < 1e-5, "{form:?}");
     }
 }
 

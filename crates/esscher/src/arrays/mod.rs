@@ -129,10 +129,9 @@ fn open(path: &str) -> Result<std::fs::File, Trouble> {
 fn typed(text: &str) -> Result<Array, Trouble> {
     let name = format!("`{}`", shortened(text));
     let number = |entry: &str| {
-        entry.parse::<f64>().map_err(|_| {
-            let message = format!("{name}: `{}` is not a number", shortened(entry));
+        number(entry).map_err(|reason| {
             let hint = "give numbers like 0.5,-1 (rows between ;) or a file .npy, .npz:NAME, .csv";
-            Trouble::with_hint(Usage, message, hint)
+            Trouble::with_hint(Usage, format!("{name}: {reason}"), hint)
         })
     };
     let refused = |reason: String| Trouble::request(Usage, format!("{name}: {reason}"));
@@ -151,6 +150,24 @@ fn typed(text: &str) -> Result<Array, Trouble> {
         rows.end().map_err(refused)?;
     }
     rows.array(name.clone()).map_err(refused)
+}
+
+/// The number that is written, or the reason why a double is not that number.
+fn number(entry: &str) -> Result<f64, String> {
+    if entry.is_empty() {
+        return Err("an entry is empty, expected a number".to_string());
+    }
+    let number: f64 = entry.parse().map_err(|_| format!("`{}` is not a number", shortened(entry)))?;
+    let digits = entry.split(['e', 'E']).next().unwrap_or_default();
+    if number == 0.0 && digits.contains(|digit: char| ('1'..='9').contains(&digit)) {
+        return Err(format!("{} is too small for a double, which holds 0 instead", shortened(entry)));
+    }
+    match entry.parse::<i128>() {
+        Ok(whole) if number as i128 != whole => {
+            Err(format!("{whole} is a whole number that a double cannot hold exactly: expected at most 2^53"))
+        }
+        _ => Ok(number),
+    }
 }
 
 /// Rows that are read one after the other.

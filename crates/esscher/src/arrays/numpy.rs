@@ -2,8 +2,7 @@
 
 use super::{Array, open, refuse, refuse_with};
 use crate::ending::Trouble;
-use npyz::npz::{NpzArchive, file_name_from_array_name};
-use npyz::{DType, Endianness, NpyHeader, Order, TypeChar, TypeStr};
+use esscher_numpy::{Archive, ArchiveError, Header, HeaderError, NumberType};
 use std::io::{self, BufReader, ErrorKind, Read};
 
 pub(super) fn file(path: &str, most: usize) -> Result<Array, Trouble> {
@@ -12,19 +11,15 @@ pub(super) fn file(path: &str, most: usize) -> Result<Array, Trouble> {
     array(path, BufReader::new(file), bytes, most)
 }
 
-/// What an archive may unpack to, in times of its own size: random numbers in single precision hardly shrink, so that more is a
-/// few numbers over and over, or an attack on the memory. The audit refuses dumps in the same way.
-const LARGEST_EXPANSION: u64 = 16;
-
 /// Identities and masks of usual sizes shrink more, and may.
 const FREE_EXPANSION: u64 = 64 << 20;
 
 pub(super) fn archive(path: &str, array_name: Option<&str>, most: usize) -> Result<Array, Trouble> {
     let file = open(path)?;
     let bytes = file.metadata().map_err(|error| refuse(path, error))?.len();
-    let mut archive = NpzArchive::new(BufReader::new(file))
+    let mut archive = Archive::open(BufReader::new(file), bytes, FREE_EXPANSION)
         .map_err(|_| refuse(path, "it is no NumPy archive (.npz), or it is truncated"))?;
-    let names: Vec<String> = archive.array_names().map(str::to_string).collect();
+    let names = archive.names();
     let wanted = match (array_name, names.as_slice()) {
         (Some(name), _) if names.iter().any(|found| found == name) => name.to_string(),
         (None, [single]) => single.clone(),
@@ -41,27 +36,21 @@ pub(super) fn archive(path: &str, array_name: Option<&str>, most: usize) -> Resu
         }
     };
     let name = format!("{path}:{wanted}");
-    let member = archive.zip_archive().by_name(&file_name_from_array_name(&wanted));
-    let member = member.map_err(|error| refuse(&name, format!("it does not unpack: {error}")))?;
-    let unpacked = member.size();
-    if unpacked > bytes.saturating_mul(LARGEST_EXPANSION).saturating_add(FREE_EXPANSION) {
-        let reason =
-            format!("it unpacks to {unpacked} bytes, more than {LARGEST_EXPANSION} times the archive");
-        return Err(refuse_with(&name, reason, "write the archive with numpy.savez, uncompressed"));
-    }
-    array(&name, member, unpacked, most)
+    let member = archive.array(&wanted).map_err(|error| match error {
+        ArchiveError::TooLarge { .. } => {
+            refuse_with(&name, error, "write the archive with numpy.savez, uncompressed")
+        }
+        other => refuse(&name, other),
+    })?;
+    array(&name, member.stream, member.bytes, most)
 }
 
 /// An array of so many bytes with its header; nothing is reserved or read that does not fit these.
 fn array(name: &str, mut reader: impl Read, bytes: u64, most: usize) -> Result<Array, Trouble> {
-    let (header, begun) = header(name, &mut reader, bytes)?;
-    let shape = header.shape();
-    let number = match header.dtype() {
-        DType::Plain(kind) => Number::of(&kind).ok_or_else(|| not_numbers(name, &kind))?,
-        _ => return Err(records(name)),
-    };
-    let entries = shape.iter().try_fold(1_u64, |product, side| product.checked_mul(*side));
-    let Some(entries) = entries.filter(|entries| *entries <= most as u64) else {
+    let header = header(name, &mut reader, bytes)?;
+    let shape = header.shape.as_slice();
+    let number = Number::of(&header.number).ok_or_else(|| not_numbers(name, &header.number))?;
+    let Some(entries) = header.entries().filter(|entries| *entries <= most as u64) else {
         let reason = format!("its shape {shape:?} is too large: expected at most {most} numbers");
         return Err(refuse(name, reason));
     };
@@ -74,7 +63,7 @@ fn array(name: &str, mut reader: impl Read, bytes: u64, most: usize) -> Result<A
         [rows, columns] => (*rows as usize, *columns as usize, false),
         _ => return Err(refuse(name, format!("expected one or two dimensions, found the shape {shape:?}"))),
     };
-    let (expected, found) = (entries * number.size as u64, bytes.saturating_sub(begun));
+    let (expected, found) = (entries * number.size as u64, bytes.saturating_sub(header.bytes));
     if found < expected {
         return Err(truncated(name, format!("its shape {shape:?} needs {expected} bytes, there are fewer")));
     }
@@ -82,7 +71,7 @@ fn array(name: &str, mut reader: impl Read, bytes: u64, most: usize) -> Result<A
     if found > expected {
         return Err(more());
     }
-    let is_turned = header.order() == Order::Fortran && !is_list;
+    let is_turned = header.is_fortran && !is_list;
     // Where the number of this place in the file belongs.
     let place = |index: usize| if is_turned { (index % rows) * columns + index / rows } else { index };
     // Asked for first: the numbers, the tokens that are made of them, and what is made of those. A refusal later would end the program.
@@ -113,56 +102,12 @@ fn array(name: &str, mut reader: impl Read, bytes: u64, most: usize) -> Result<A
 /// Numbers that are read at a time.
 const PIECE: usize = 1 << 14;
 
-/// How every array begins.
-const MAGIC: &[u8] = b"\x93NUMPY";
-
-/// Headers of real files have some hundred bytes.
-const LONGEST_HEADER: u64 = 1 << 16;
-
-/// The header, and how many bytes it takes with what stands before it.
-fn header(name: &str, reader: &mut impl Read, bytes: u64) -> Result<(NpyHeader, u64), Trouble> {
-    if bytes == 0 {
-        return Err(refuse(name, "it is empty"));
-    }
-    let inside = || truncated(name, "it ends inside its header");
-    let mut start = [0; 12];
-    let known = bytes.min(MAGIC.len() as u64) as usize;
-    reader.read_exact(&mut start[..known]).map_err(|error| unread(name, &error))?;
-    if !MAGIC.starts_with(&start[..known]) {
-        return Err(refuse(name, "it is no NumPy array: it does not begin like one"));
-    }
-    reader.read_exact(&mut start[known..10]).map_err(|_| inside())?;
-    // Since version 2 the length of the header has four bytes instead of two.
-    let (begun, length) = match start[6] {
-        1 => (10, u64::from(u16::from_le_bytes([start[8], start[9]]))),
-        2 | 3 => {
-            reader.read_exact(&mut start[10..]).map_err(|_| inside())?;
-            (12, u64::from(u32::from_le_bytes([start[8], start[9], start[10], start[11]])))
-        }
-        version => {
-            return Err(refuse(name, format!("its format has the version {version}, expected 1 to 3")));
-        }
-    };
-    if length > LONGEST_HEADER {
-        return Err(refuse(name, format!("its header would have {length} bytes")));
-    }
-    let mut whole = start[..begun].to_vec();
-    whole.resize(begun + length as usize, 0);
-    reader.read_exact(&mut whole[begun..]).map_err(|_| inside())?;
-    let text = &whole[begun..];
-    // The library parses any Python literal, recursively, and multiplies the sizes unchecked: 18 digits cannot overflow.
-    let count = |what: fn(&u8) -> bool| text.iter().filter(|byte| what(byte)).count();
-    if count(|byte| b"([{".contains(byte)) > 3 {
-        return Err(records(name));
-    }
-    if count(u8::is_ascii_digit) > 18 {
-        return Err(refuse(name, "its shape is too large"));
-    }
-    let header = NpyHeader::from_reader(whole.as_slice()).map_err(|error| {
-        let reason: String = error.to_string().lines().next().unwrap_or_default().chars().take(100).collect();
-        refuse(name, format!("its header makes no sense: {reason}"))
-    })?;
-    Ok((header, whole.len() as u64))
+/// The header, with advice where there is some.
+fn header(name: &str, stream: &mut impl Read, bytes: u64) -> Result<Header, Trouble> {
+    Header::read(stream, bytes).map_err(|error| match error {
+        HeaderError::Records => refuse_with(name, error, "save the fields as columns of one array"),
+        other => refuse(name, other),
+    })
 }
 
 fn truncated(name: &str, how: impl std::fmt::Display) -> Trouble {
@@ -176,19 +121,13 @@ fn unread(name: &str, error: &io::Error) -> Trouble {
     }
 }
 
-fn records(name: &str) -> Trouble {
-    refuse_with(name, "its entries are records, expected numbers", "save the fields as columns of one array")
-}
-
-fn not_numbers(name: &str, kind: &TypeStr) -> Trouble {
-    let (what, hint) = match kind.type_char() {
-        TypeChar::DateTime | TypeChar::TimeDelta => {
+fn not_numbers(name: &str, kind: &NumberType) -> Trouble {
+    let (what, hint) = match kind.letter {
+        'M' | 'm' => {
             ("dates or times", "make numbers of them, for example (t - t[0]) / numpy.timedelta64(1, 's')")
         }
-        TypeChar::Object => ("Python objects", "save it with .astype(float)"),
-        TypeChar::Complex => {
-            ("complex numbers", "save the real part, or real and imaginary parts as columns")
-        }
+        'O' => ("Python objects", "save it with .astype(float)"),
+        'c' => ("complex numbers", "save the real part, or real and imaginary parts as columns"),
         _ => ("of another type", "save it with .astype(float)"),
     };
     refuse_with(name, format!("its entries have the type `{kind}` ({what}), expected real numbers"), hint)
@@ -210,16 +149,16 @@ enum Kind {
 
 impl Number {
     /// The types that a double can hold.
-    fn of(written: &TypeStr) -> Option<Self> {
-        let size = usize::try_from(written.size_field()).ok()?;
-        let kind = match (written.type_char(), size) {
-            (TypeChar::Bool, 1) => Kind::Truth,
-            (TypeChar::Int, 1 | 2 | 4 | 8) => Kind::Signed,
-            (TypeChar::Uint, 1 | 2 | 4 | 8) => Kind::Unsigned,
-            (TypeChar::Float, 2 | 4 | 8) => Kind::Float,
+    fn of(written: &NumberType) -> Option<Self> {
+        let size = usize::try_from(written.size).ok()?;
+        let kind = match (written.letter, size) {
+            ('b', 1) => Kind::Truth,
+            ('i', 1 | 2 | 4 | 8) => Kind::Signed,
+            ('u', 1 | 2 | 4 | 8) => Kind::Unsigned,
+            ('f', 2 | 4 | 8) => Kind::Float,
             _ => return None,
         };
-        Some(Number { kind, size, is_big_endian: written.endianness() == Endianness::Big })
+        Some(Number { kind, size, is_big_endian: written.is_big_endian })
     }
 
     /// The number in these bytes, which may be turned round; the reason if a double is another number.

@@ -1,6 +1,6 @@
 //! Arrays as text: a row of numbers on each line, between commas, semicolons, tabs or spaces.
 
-use super::{Array, Rows, open, refuse, refuse_with, shortened};
+use super::{Array, Rows, number, open, refuse, refuse_with};
 use crate::ending::Trouble;
 use std::borrow::Cow;
 use std::io::{BufRead, BufReader, Read};
@@ -22,15 +22,18 @@ pub(super) fn file(path: &str, most: usize) -> Result<Array, Trouble> {
             // Excel begins UTF-8 with a mark.
             bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
         }
-        let record = std::str::from_utf8(bytes).map_err(|_| at("it is not UTF-8 text"))?.trim();
+        let record = std::str::from_utf8(bytes).map_err(|_| at("it is not UTF-8 text"))?;
+        // Tabs stay: between two of them, or beside one, an entry may be missing.
+        let record = record.trim_matches([' ', '\u{a0}']);
         if record.contains('\0') {
             return Err(at("it holds a zero byte, expected text"));
         }
         let record = match record.find('#') {
-            Some(comment) if comment == 0 || !record.contains('"') => record[..comment].trim_end(),
+            Some(comment) if record[..comment].trim().is_empty() => "",
+            Some(comment) if !record.contains('"') => record[..comment].trim_end_matches([' ', '\u{a0}']),
             _ => record,
         };
-        if record.is_empty() {
+        if record.trim().is_empty() {
             continue;
         }
         if is_first {
@@ -56,20 +59,6 @@ fn is_heading(entries: &[Cow<'_, str>]) -> bool {
     };
     entries.iter().any(|entry| is_word(entry))
         && entries.iter().all(|entry| is_word(entry) || entry.trim().is_empty())
-}
-
-/// The number that is written, or the reason why a double is not that number.
-fn number(entry: &str) -> Result<f64, String> {
-    if entry.is_empty() {
-        return Err("an entry is empty, expected a number".to_string());
-    }
-    let number: f64 = entry.parse().map_err(|_| format!("`{}` is not a number", shortened(entry)))?;
-    match entry.parse::<i128>() {
-        Ok(whole) if number as i128 != whole => {
-            Err(format!("{whole} is a whole number that a double cannot hold exactly: expected at most 2^53"))
-        }
-        _ => Ok(number),
-    }
 }
 
 /// The entries of a line; between quotes a delimiter is a character as any other, and two quotes stand for one.
@@ -154,7 +143,7 @@ impl<R: Read> Records<R> {
                     is_whole = true;
                     break;
                 }
-                if *byte == b'"' {
+                if *byte == b'"' && !record.trim_ascii_start().starts_with(b"#") {
                     is_quoted = !is_quoted && opens(&record);
                 }
                 record.push(*byte);

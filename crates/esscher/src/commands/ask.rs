@@ -45,17 +45,19 @@ pub(super) fn ask(common: &Common, file: &Path, seed: Option<u64>) -> Result<End
     } else {
         conduct::read_file(file, settings)?
     };
-    answer(common, &asked.plan(&sources(common))?)
+    let sources = sources(common);
+    asked.fetch(&sources)?;
+    answer(common, &asked.plan(&sources)?)
 }
 
 fn answer(common: &Common, planned: &Planned) -> Result<Ending, Trouble> {
     let progress = Progress::new(planned.question().name, common);
     let found = planned.answer(&progress);
     progress.end();
-    // What the mathematics refuses is a request that makes no sense.
     let found = found.map_err(|error| {
-        let (kind, message) = (ErrorKind::Mathematics, error.to_string());
-        let is_refused = error.is::<esscher_core::Error>();
+        let (kind, message) = (conduct::kind_of_failure(error.as_ref()), error.to_string());
+        // What the mathematics refuses is a request that makes no sense.
+        let is_refused = kind == ErrorKind::Mathematics;
         if is_refused { Trouble::request(kind, message) } else { Trouble::Failed { kind, message } }
     })?;
     let found = found.ok_or_else(Trouble::stopped_at_once)?;

@@ -17,7 +17,9 @@ use esscher_questions::{Planned, Settings, Sources};
 
 pub(crate) fn execute(arguments: Arguments) -> Result<Ending, Trouble> {
     let common = arguments.common;
-    prepare(&common)?;
+    if arguments.command.computes() {
+        prepare(&common)?;
+    }
     match arguments.command {
         Command::Reproduce { full, only, run } => reproduce::reproduce(&common, full, only, run),
         Command::Run { file, plan: true, run } => run::plan(&common, &file, &run),
@@ -76,7 +78,7 @@ fn compute(
     }
 }
 
-/// Threads, for every command.
+/// Threads, for every command that computes.
 pub(crate) fn prepare(common: &Common) -> Result<(), Trouble> {
     // None stands for all cores. Asked for here and now: later a refusal would be a panic.
     let threads = common.threads.map_or(0, usize::from);

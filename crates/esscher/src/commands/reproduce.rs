@@ -3,7 +3,7 @@
 use super::{compute, settings};
 use crate::arguments::{Common, RunArguments};
 use crate::ending::{Ending, Trouble};
-use crate::output::{answer, path, say, shown};
+use crate::output::{answer, even_unheard, path, say, shown};
 use esscher_claims::{Request, Scale, verdict_word};
 use esscher_lab::Share;
 use esscher_report::Verdict;
@@ -24,11 +24,11 @@ pub(super) fn reproduce(
         &request,
         |label, planned, folder| compute(common, label, planned, folder, Share::WHOLE),
         |found| {
-            if !common.json {
-                let (verdict, claim) = (verdict_word(found.verdict), found.claim);
-                say(format_args!("{verdict:<22} {:<34} {}", claim.name, claim.title))?;
+            if common.json {
+                return Ok(());
             }
-            Ok::<_, Trouble>(())
+            let (verdict, claim) = (verdict_word(found.verdict), found.claim);
+            even_unheard(say(format_args!("{verdict:<22} {:<34} {}", claim.name, claim.title)))
         },
     )?;
     let (folder, findings) = (&reproduction.folder, &reproduction.findings);
@@ -49,10 +49,10 @@ pub(super) fn reproduce(
         began.elapsed().as_secs_f64(),
         shown(&folder.join("report.html"))
     );
-    answer(
+    even_unheard(answer(
         common,
         json!({ "outcome": "finished", "report": reproduction.report.as_deref().map(path), "claims": found }),
         text,
-    )?;
+    ))?;
     Ok(if count(Verdict::Fails) > 0 { Ending::ClaimFails } else { Ending::Done })
 }

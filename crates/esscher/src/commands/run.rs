@@ -44,7 +44,9 @@ fn into_folder(
     arguments: &RunArguments,
     (share, ending): (Share, String),
 ) -> Result<(Planned, RunFolder, Outcome), Trouble> {
-    let planned = conduct::read_file(file, settings(common, arguments.seed)?)?.plan(&sources(common))?;
+    let (asked, sources) = (conduct::read_file(file, settings(common, arguments.seed)?)?, sources(common));
+    asked.fetch(&sources)?;
+    let planned = asked.plan(&sources)?;
     let name = conduct::name_of_file(file)? + &ending;
     let folder = RunFolder::open(&arguments.out.join(&name), &planned)?;
     let outcome = compute(common, &name, &planned, &folder, share)?;

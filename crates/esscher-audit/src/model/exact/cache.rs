@@ -2,9 +2,10 @@
 
 use super::{Heads, largest_of};
 use crate::Error;
-use crate::head::Order;
+use crate::head::{Order, products_fit, sums_fit};
 use crate::layer::append_heads;
 use crate::model::{LayerAttention, LayerInput, Shape};
+use esscher_core::Unwatched;
 use esscher_core::numerics::{MultiplyAdd, VectorLoops, exponentials_f32, vectorised};
 use faer::MatRef;
 use rayon::prelude::*;
@@ -110,23 +111,33 @@ impl LayerAttention for ExactCache {
         }
         self.extend(input.layer, input.keys, input.values)?;
         let layer = &self.layers[input.layer];
-        if input.count == 1 {
-            heads.attend_token(input.tilts, layer, &mut self.scores, &mut self.partial, output);
-        } else {
-            let tokens = input.start + input.count;
-            heads.attend_prompt(input, Order::Causal, output, |head| {
-                (
-                    MatRef::from_row_major_slice(&layer.keys[head], tokens, heads.dimension),
-                    MatRef::from_row_major_slice(&layer.values[head], tokens, heads.dimension),
-                )
-            });
+        let tokens = input.start + input.count;
+        let context = |head: usize| {
+            (
+                MatRef::from_row_major_slice(&layer.keys[head], tokens, heads.dimension),
+                MatRef::from_row_major_slice(&layer.values[head], tokens, heads.dimension),
+            )
+        };
+        let fits = match input.count {
+            1 => heads.attend_token(input.tilts, layer, &mut self.scores, &mut self.partial, output),
+            _ => {
+                let fits = layer.keys.iter().all(|keys| products_fit(input.tilts, keys))
+                    && layer.values.iter().all(|values| sums_fit(values));
+                if fits {
+                    heads.attend_prompt(input, Order::Causal, output, context, &Unwatched)?;
+                }
+                fits
+            }
+        };
+        match fits {
+            true => Ok(()),
+            false => heads.attend_in_double(input, Order::Causal, output, context, &Unwatched),
         }
-        Ok(())
     }
 }
 
 impl Heads {
-    /// One token against the cache: blocks of cached tokens side by side, then added up in order.
+    /// One token against the cache: blocks of cached tokens side by side, then added up in order. Whether single precision held it.
     fn attend_token(
         self,
         tilts: &[f32],
@@ -134,7 +145,7 @@ impl Heads {
         scores: &mut Vec<f32>,
         partial: &mut Vec<f32>,
         output: &mut [f32],
-    ) {
+    ) -> bool {
         let group = self.heads / self.key_value_heads;
         let tokens = layer.len(self.dimension);
         let blocks = tokens.div_ceil(DECODE_BLOCK);
@@ -182,11 +193,12 @@ impl Heads {
                 output.iter_mut().zip(weighted).for_each(|(output, weighted)| *output += factor * weighted);
             }
         }
+        partial.iter().chain(&*output).all(|number| number.is_finite())
     }
 }
 
 /// The query heads of a key-value head against a block of cached tokens; `partial` has per query head the weighted values,
-/// the largest score and the sum.
+/// the largest score, which is no number if single precision does not hold them all, and the sum.
 fn attend_cached(
     tilts: &[f32],
     keys: &[f32],
@@ -200,7 +212,9 @@ fn attend_cached(
     for (scores, record) in scores.chunks_exact_mut(DECODE_BLOCK).zip(partial.chunks_exact_mut(dimension + 2))
     {
         let scores = &mut scores[..count];
-        let largest = vectorised(Lowered(scores));
+        // A score that is not finite would be passed over.
+        let sound = scores.iter().all(|score| score.is_finite());
+        let largest = if sound { vectorised(Lowered(scores)) } else { f32::NAN };
         exponentials_f32(scores);
         record.fill(0.0);
         record[dimension] = largest;

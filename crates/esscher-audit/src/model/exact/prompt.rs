@@ -2,9 +2,11 @@
 
 use super::{Heads, largest_of};
 use crate::Error;
-use crate::head::Order;
+use crate::error::go_on;
+use crate::head::{Order, mean_in_double, product_in_double, products_fit, sums_fit};
 use crate::model::{LayerAttention, LayerInput, Shape};
 use esscher_core::numerics::{MultiplyAdd, VectorLoops, exponentials_f32, vectorised};
+use esscher_core::{Monitor, Unwatched};
 use faer::linalg::matmul::matmul;
 use faer::{Accum, MatMut, MatRef, Par};
 use rayon::prelude::*;
@@ -16,20 +18,28 @@ const QUERY_BLOCK: usize = 64;
 const KEY_BLOCK: usize = 96;
 
 /// The attention of whole prompts, given in one call per layer.
-#[derive(Debug, Clone, Copy)]
-pub struct ExactAttention {
+#[derive(Clone, Copy)]
+pub struct ExactAttention<'a> {
     heads: Heads,
     order: Order,
+    monitor: &'a dyn Monitor,
 }
 
-impl ExactAttention {
+impl ExactAttention<'static> {
     /// For models of this shape.
     pub fn new(shape: &Shape) -> Self {
-        ExactAttention { heads: Heads::of(shape), order: shape.order }
+        Self::watched(shape, &Unwatched)
     }
 }
 
-impl LayerAttention for ExactAttention {
+impl<'a> ExactAttention<'a> {
+    /// For models of this shape; a call ends with [`Error::Stopped`] soon after the monitor asks for it.
+    pub fn watched(shape: &Shape, monitor: &'a dyn Monitor) -> ExactAttention<'a> {
+        ExactAttention { heads: Heads::of(shape), order: shape.order, monitor }
+    }
+}
+
+impl LayerAttention for ExactAttention<'_> {
     fn attend(&mut self, input: &LayerInput<'_>, output: &mut [f32]) -> Result<(), Error> {
         if input.start != 0 {
             let remedy = "give the whole prompt in one call, or use a cache";
@@ -39,11 +49,14 @@ impl LayerAttention for ExactAttention {
         let width = self.heads.key_value_heads * self.heads.dimension;
         let keys = MatRef::from_row_major_slice(input.keys, input.count, width);
         let values = MatRef::from_row_major_slice(input.values, input.count, width);
-        self.heads.attend_prompt(input, self.order, output, |head| {
+        let context = |head: usize| {
             let first = head * self.heads.dimension;
             (keys.subcols(first, self.heads.dimension), values.subcols(first, self.heads.dimension))
-        });
-        Ok(())
+        };
+        match products_fit(input.tilts, input.keys) && sums_fit(input.values) {
+            true => self.heads.attend_prompt(input, self.order, output, context, self.monitor),
+            false => self.heads.attend_in_double(input, self.order, output, context, self.monitor),
+        }
     }
 }
 
@@ -59,14 +72,16 @@ struct Room {
 }
 
 impl Heads {
-    /// Blocks of query tokens, each against all that it sees; `context` gives the keys and values of a key-value head.
+    /// Blocks of query tokens, each against all that it sees; `context` gives the keys and values of a key-value head. Scores and sums
+    /// must fit single precision: what overflows would look like an answer.
     pub(super) fn attend_prompt<'a>(
         self,
         input: &LayerInput<'_>,
         order: Order,
         output: &mut [f32],
         context: impl Fn(usize) -> (MatRef<'a, f32>, MatRef<'a, f32>) + Sync,
-    ) {
+        monitor: &dyn Monitor,
+    ) -> Result<(), Error> {
         let width = self.heads * self.dimension;
         let start = input.start;
         output
@@ -74,13 +89,42 @@ impl Heads {
             .zip(input.tilts.par_chunks(QUERY_BLOCK * width))
             .enumerate()
             .with_max_len(1)
-            .for_each_init(Room::default, |room, (block, (output, tilts))| {
+            .try_for_each_init(Room::default, |room, (block, (output, tilts))| {
                 let first = start + block * QUERY_BLOCK;
                 for head in 0..self.key_value_heads {
+                    go_on(monitor)?;
                     let (keys, values) = context(head);
                     self.attend_block(order, first, head, tilts, keys, values, output, room);
                 }
-            });
+                Ok(())
+            })
+    }
+
+    /// The same in double precision, token by token: far slower, and asked for only by scores and values that no sane model has.
+    pub(super) fn attend_in_double<'a>(
+        self,
+        input: &LayerInput<'_>,
+        order: Order,
+        output: &mut [f32],
+        context: impl Fn(usize) -> (MatRef<'a, f32>, MatRef<'a, f32>) + Sync,
+        monitor: &dyn Monitor,
+    ) -> Result<(), Error> {
+        let (dimension, group) = (self.dimension, self.heads / self.key_value_heads);
+        let heads = output.par_chunks_mut(dimension).zip(input.tilts.par_chunks(dimension)).enumerate();
+        heads.try_for_each(|(place, (output, tilt))| {
+            go_on(monitor)?;
+            let (token, head) = (place / self.heads, place % self.heads);
+            let (keys, values) = context(head / group);
+            let seen = match order {
+                Order::Causal => (input.start + token + 1).min(keys.nrows()),
+                Order::Whole => keys.nrows(),
+            };
+            let scores: Vec<f64> =
+                (0..seen).map(|key| product_in_double(tilt, keys.row(key).iter())).collect();
+            let parts = scores.iter().enumerate().map(|(token, score)| (*score, values.row(token).iter()));
+            mean_in_double(parts, output);
+            Ok(())
+        })
     }
 
     /// The query heads of one key-value head on a block of tokens, the first of which is token `first`.

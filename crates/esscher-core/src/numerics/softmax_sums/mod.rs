@@ -382,6 +382,7 @@ mod tests {
             }
             let both = Tokens { dimension: 2, entries: &[1e200, 1e200, 0.0, 0.0], log_weights: None };
             assert!(of_one_query(both, &[1e200, -1e200], 2, set).is_err(), "∞ − ∞");
+            assert!(of_one_query(both, &[-1e200, 1e200], 2, set).is_err(), "−∞ + ∞, also where it is fused");
             let none = Tokens { dimension: 1, entries: &[-1e200; 40], log_weights: None };
             let sums = of_one_query(none, &[1e200], 1, set).unwrap();
             assert!(!sums.log_total().is_finite(), "nothing but −∞");

@@ -42,7 +42,8 @@ macro_rules! by_remainder {
 /// Adds tokens to the sums of a query.
 ///
 /// # Errors
-/// [`Error::Overflow`] if a score is +∞ or NaN. Scores of −∞ have no weight.
+/// [`Error::Overflow`] if a score is +∞ or NaN, or −∞ only because a fused sum forgot a product of +∞. Other scores of −∞ have no
+/// weight.
 pub(super) fn add(set: InstructionSet, tokens: Tokens<'_>, tilt: &[f64], sums: &mut QuerySums) -> Result<()> {
     set.run(AddTokens { tokens, tilt, sums })
 }
@@ -71,7 +72,7 @@ impl Kernel for AddTokens<'_> {
                     *score += log_weight;
                 }
             }
-            let Some(largest) = largest_score::<A>(scores, count)? else { continue };
+            let Some(largest) = largest_score::<A>(scores, count, tokens, tilt)? else { continue };
             sums.raise_to(largest);
             sums.mass += exponentiate::<A>(scores, count, sums.largest);
             add_tokens::<A>(tokens, dimension, &scores[..count], &mut sums.sums);
@@ -122,7 +123,12 @@ fn dot<A: Arithmetic>(a: &[f64], b: &[f64]) -> f64 {
 
 /// The largest of the first `count` scores; none if all are −∞. What follows them is overwritten.
 #[inline(always)]
-fn largest_score<A: Arithmetic>(scores: &mut [f64], count: usize) -> Result<Option<f64>> {
+fn largest_score<A: Arithmetic>(
+    scores: &mut [f64],
+    count: usize,
+    tokens: &[f64],
+    tilt: &[f64],
+) -> Result<Option<f64>> {
     // Not above any finite score, and finite itself.
     scores[count..].fill(f64::MIN);
     let zero = A::Register::splat(0.0);
@@ -140,7 +146,15 @@ fn largest_score<A: Arithmetic>(scores: &mut [f64], count: usize) -> Result<Opti
         return Ok(Some(lanes.into_iter().fold(f64::MIN, f64::max)));
     }
     let scores = &scores[..count];
-    if scores.iter().any(|&score| score.is_nan() || score == f64::INFINITY) {
+    // −∞ + ab is −∞ where the product is not rounded before it is added, even if ab overflows: such a score is unknown.
+    let has_large_products = |token: &[f64]| {
+        token.iter().zip(tilt).map(|(entry, factor)| (entry * factor).max(0.0)).sum::<f64>() > 0.25 * f64::MAX
+    };
+    let is_unknown = |(&score, token): (&f64, &[f64])| match score {
+        f64::NEG_INFINITY => has_large_products(token),
+        score => !score.is_finite(),
+    };
+    if scores.iter().zip(tokens.chunks_exact(tilt.len())).any(is_unknown) {
         return Err(Error::Overflow { what: "a score of the prompt" });
     }
     Ok(scores.iter().copied().reduce(f64::max).filter(|largest| largest.is_finite()))

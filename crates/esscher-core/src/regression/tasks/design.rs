@@ -149,7 +149,7 @@ macro_rules! noise_and_prior {
     () => {
         /// Noise of this variance on the labels of the prompt and on the query's target.
         pub fn with_noise(mut self, variance: f64) -> Result<Self> {
-            check::variance("the variance of the label noise", variance)?;
+            check::zero_or_more("the variance of the label noise", variance)?;
             self.noise = Noise { prompt: variance, query: variance };
             Ok(self)
         }

@@ -62,7 +62,7 @@ impl LinearTask {
 
     /// Noise of this variance on the query's target only.
     pub fn with_query_noise(mut self, variance: f64) -> Result<Self> {
-        check::variance("the variance of the query's noise", variance)?;
+        check::zero_or_more("the variance of the query's noise", variance)?;
         self.noise.query = variance;
         Ok(self)
     }

@@ -11,6 +11,7 @@ use crate::{Planned, Settings, Sources};
 use esscher_audit::candidate::{Candidate, Frame};
 use esscher_audit::controls::NamedAssignment;
 use esscher_audit::head::Order;
+use esscher_audit::model::Shape;
 use esscher_audit::replacement::BLOCK;
 use esscher_audit::role::Role;
 use esscher_lab::specification::{Mistake, Written};
@@ -75,6 +76,11 @@ impl Prepared {
         });
         // Read and checked before the specification is: a sentence about files, not about keys.
         let dumps = Dumps::find(paths, sources)?;
+        let (found, needed) = (dumps.shape.context, shortest(dumps.shape.order));
+        if found < needed {
+            let purpose = format!("an audit of {}", dumps.name());
+            return Err(too_short("a dump", found, needed, purpose, "record a longer text"));
+        }
         let heads = heads(request, settings, &dumps.name(), json!({ "dumps": paths }), sources)?;
         let name = name(paths.first().map_or("", String::as_str), &heads, "")?;
         Ok(Prepared { name, heads, tested: None })
@@ -111,7 +117,7 @@ impl Prepared {
             true => vec![256.min(context)],
             false => request.lengths.clone(),
         };
-        check_lengths(&lengths, subject.model.shape().order)?;
+        check_lengths(&lengths, &subject.name, subject.model.shape())?;
         // Where a short text decides: as many segments as it has, and the kind says what is missing if those are too few.
         let longest = lengths.iter().copied().max().unwrap_or(1).max(2);
         let room = subject.vocabulary.template().room(longest.min(context) as usize).max(1);
@@ -219,18 +225,36 @@ fn name(model: &str, heads: &Planned, tested: &str) -> Result<String, Error> {
     Ok(format!("{stem}-{}", digest.chars().take(8).collect::<String>()))
 }
 
-/// As the kind `audit-heads` takes them; there a smaller window can be asked for.
-fn check_lengths(lengths: &[u64], order: Order) -> Result<(), Error> {
-    let needed = Frame::of(order).first_replaced() + BLOCK;
+/// The shortest text in which something is replaced; with a smaller window, which the kind `audit-heads` takes, it may be shorter.
+fn shortest(order: Order) -> usize {
+    Frame::of(order).first_replaced() + BLOCK
+}
+
+/// Refuses lengths at which almost nothing would be replaced.
+fn check_lengths(lengths: &[u64], model: &str, shape: &Shape) -> Result<(), Error> {
+    let (needed, context) = (shortest(shape.order), shape.context);
+    if context < needed {
+        let model = model.to_string();
+        return Err(esscher_audit::Error::ShortContext { model, context, needed }.into());
+    }
     match lengths.iter().map(|length| *length as usize).find(|length| *length < needed) {
         None => Ok(()),
-        Some(found) => Err(esscher_audit::Error::TooFewTokens {
-            what: "a text",
+        Some(found) => Err(too_short(
+            "a text",
             found,
             needed,
-            purpose: "enough to be replaced".to_string(),
-            remedy: "ask for longer texts",
-        }
-        .into()),
+            "enough to be replaced".to_string(),
+            "ask for longer texts",
+        )),
     }
+}
+
+fn too_short(
+    what: &'static str,
+    found: usize,
+    needed: usize,
+    purpose: String,
+    remedy: &'static str,
+) -> Error {
+    esscher_audit::Error::TooFewTokens { what, found, needed, purpose, remedy }.into()
 }
