@@ -1,3 +1,8 @@
-//! Tells the module which commit it is built from.
+//! Tells the module which commit it is built from, as the command line's build script does.
 
-include!("../esscher-lab/commit.rs");
+#[path = "../esscher/build.rs"]
+mod command_line;
+
+fn main() {
+    command_line::main();
+}

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs one share of an experiment as a task of a Slurm array; docs/clusters.md says how to submit and merge.
+# Runs one share of an experiment as a task of a Slurm array; docs/how-to/cluster.md says how to submit and merge.
 #
 #   sbatch --array=0-31 docs/slurm/esscher-array.sh experiment.toml runs
 #

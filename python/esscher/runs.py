@@ -119,13 +119,18 @@ class Plan(Compared):
 
 
 class Reproduction(Results):
-    """The claims of the paper with their verdicts, a row each; ``report`` is the page on all of them."""
+    """The claims of the paper with their verdicts, a row each; ``report`` is the page on all of them.
 
-    def __init__(self, findings: Iterable[dict[str, Any]], report: Path) -> None:
+    ``left_out`` names claims that are not in the report because their folders hold runs of another specification.
+    """
+
+    def __init__(self, findings: Iterable[dict[str, Any]], report: Path, left_out: Iterable[str] = ()) -> None:
         rows = list(findings)
         names = ("claim", "verdict", "reason", "title", "folder")
         columns = {name: [row[name] for row in rows] for name in names}
-        super().__init__(columns, title="The claims of the paper", notes=[f"report: {report}"])
+        self.left_out = list(left_out)
+        others = [f"left out, as their folders hold other runs: {', '.join(self.left_out)}"] if self.left_out else []
+        super().__init__(columns, title="The claims of the paper", notes=[f"report: {report}", *others])
         self.report = report
 
 
@@ -235,8 +240,8 @@ def reproduce(
     names = [] if only is None else [only] if isinstance(only, str) else list(only)
     if only is not None and not names:
         raise ValueError("only: no claim is named; leave it out to measure all of them")
-    page, findings = ask("reproduce", _native.reproduce, locals(), only=names, out=path("out", out))
-    return Reproduction(findings, page)
+    page, findings, left_out = ask("reproduce", _native.reproduce, locals(), only=names, out=path("out", out))
+    return Reproduction(findings, page, left_out)
 
 
 def instruction_sets() -> list[str]:

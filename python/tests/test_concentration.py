@@ -130,16 +130,31 @@ def test_progress_is_reported_and_may_stop_the_study():
     assert time.monotonic() - began < 5
 
 
+LONG = {
+    "long prompts": "es.concentration(head, es.Cube(2), queries=law, lengths=[10**9], trials=1000, progress=tell)",
+    "a user's sampler": "es.concentration(head, own, queries=law, lengths=[10, 100], trials=10**4, progress=tell)",
+    "a large batch": "task.descend(es.Block(0.3 * np.eye(2), 0.5), 1000, steps=10, batch=10**6, progress=tell)",
+}
+
+
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
-def test_an_interrupt_ends_a_long_simulation_within_two_seconds():
-    script = """
+@pytest.mark.parametrize("call", LONG.values(), ids=LONG)
+def test_an_interrupt_ends_a_long_simulation_within_two_seconds(call):
+    script = f"""
+import time
+import numpy as np
 import esscher as es
-law = es.Gaussian.standard(4)
-head = es.SoftmaxAttention([[float(i == j) for j in range(4)] for i in range(4)], [[1.0, 0, 0, 0]])
+law = es.Gaussian.standard(2)
+head = es.SoftmaxAttention(np.eye(2), [[1.0, 0]])
+task = es.regression(np.eye(2), noise=0.1)
+def drawn(tilt, count, generator):
+    time.sleep(0.02)
+    return generator.standard_normal((count, 2)) + tilt
+own = es.Custom(2, lambda tilt: float(tilt @ tilt / 2), sampler=drawn)
 def tell(part):
     print("running", flush=True)
 try:
-    es.concentration(head, law, queries=law, lengths=[10**10], engine="sampled", trials=1000, progress=tell)
+    {call}
 except KeyboardInterrupt:
     print("interrupted", flush=True)
 """

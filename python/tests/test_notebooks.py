@@ -1,29 +1,29 @@
-"""The notebooks run from top to bottom, each in a fresh kernel."""
+"""The notebooks as they are committed; docs/build runs them from top to bottom, each in a fresh kernel."""
 
+import json
+import re
 from pathlib import Path
 
 import pytest
 
-nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
+nbformat = pytest.importorskip("nbformat")
 
-NOTEBOOKS = sorted((Path(__file__).parents[1] / "notebooks").glob("*.ipynb"))
-
-
-def test_there_are_three():
-    assert len(NOTEBOOKS) == 3
+NOTEBOOKS = sorted((Path(__file__).parents[2] / "docs" / "tutorials").glob("*.ipynb"))
 
 
-def figures(notebook):
-    """How many figures each cell shows."""
-    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
-    return [sum("image/png" in output.get("data", {}) for output in cell.outputs) for cell in code]
+def test_there_are_five():
+    assert len(NOTEBOOKS) == 5
+
+
+def code_cells(notebook):
+    return [cell for cell in notebook.cells if cell.cell_type == "code"]
 
 
 @pytest.mark.parametrize("file", NOTEBOOKS, ids=lambda file: file.stem)
-def test_a_notebook_runs_and_shows_its_figures(file, tmp_path):
+def test_what_a_notebook_shows_names_no_folder_of_the_machine_it_ran_on(file):
     notebook = nbformat.read(file, as_version=4)
     nbformat.validate(notebook)
-    shown = figures(notebook)
-    nbclient.NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(tmp_path)}}).execute()
-    assert figures(notebook) == shown
-    assert sum(shown) >= 2
+    for output in [output for cell in code_cells(notebook) for output in cell.outputs]:
+        data = {kind: text for kind, text in output.get("data", {}).items() if not kind.startswith("image/")}
+        shown = json.dumps({**output, "data": data})
+        assert not re.findall(r"(?<![\w:/.<])/(?:[\w.-]+/){2,}", shown)

@@ -49,7 +49,7 @@ def endless_gradients():
 
 LONG = {
     "a study": "es.concentration(head, es.Rademacher(8), queries=normal, lengths=[10**6], trials=4000)",
-    "a run": "es.run(es.example('concentration').replace('trials = ', 'trials = 9'), out='runs')",
+    "a run": "es.run(es.example('concentration').replace('trials = 60', 'trials = 600000'), out='runs')",
     "an audit": "audit.audit('tiny-random', lengths=256, texts=200, out='runs')",
     "a head": "head(np.ones((4_000_000, 8)), np.ones((400, 8)))",
     "a head for many wide queries": "wide_head()",

@@ -194,7 +194,12 @@ def test_a_claim_is_measured_and_judged(tmp_path: Path) -> None:
     assert "holds" in run._repr_html_()
     # What was measured before stays in the report.
     more = es.reproduce(["gaussian-lemma"], out=tmp_path, progress=False)
-    assert more["claim"].tolist() == ["gaussian-lemma"]
+    assert (more["claim"].tolist(), more.left_out) == (["gaussian-lemma"], [])
+    # A run of another specification is not.
+    Path(found["folder"][0]).rename(tmp_path / "reproduce" / "almost-sure")
+    more = es.reproduce("gaussian-lemma", out=tmp_path, progress=False)
+    assert more.left_out == ["almost-sure"]
+    assert "almost-sure" in str(more)
 
 
 def test_the_catalogue_names_everything() -> None:

@@ -1,4 +1,4 @@
-"""The Slurm script of docs/clusters.md: three tasks of an array and the merge make the bytes of a single run."""
+"""The Slurm script of docs/how-to/cluster.md: three tasks of an array and the merge make the bytes of a single run."""
 
 from __future__ import annotations
 

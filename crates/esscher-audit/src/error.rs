@@ -177,6 +177,17 @@ pub enum Error {
         /// The sizes of the tables, in their order.
         found: Vec<usize>,
     },
+    /// Queries and keys whose products single precision does not hold.
+    #[error(
+        "layer {layer}: scores may reach {reach:.0e}, or values are not finite; models compute in single precision, which ends at 3e38: \
+         check that its weights, or what was recorded of it, are those of a trained model"
+    )]
+    ScoresOverflow {
+        /// The layer, from 0.
+        layer: usize,
+        /// A bound on the size of its scores; infinite where a query, a key or a value is not finite.
+        reach: f64,
+    },
     /// Something that was made with another model, or a dump that was.
     #[error("{what} does not fit {reference}: expected {expected}, found {found}; {remedy}")]
     OtherModel {

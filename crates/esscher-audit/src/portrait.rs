@@ -148,12 +148,15 @@ fn half_noise(head: &Head<'_>, weights: &[f32], halves: &[bool]) -> Option<f64> 
     Some(moved.sqrt() / norm)
 }
 
-/// The middle of some numbers, the mean of the two middle ones; nothing of nothing. What is no number counts as infinite.
+/// The middle of some numbers, the mean of the two middle ones; nothing of nothing, and no number if one of them is
+/// none: it would be sorted to either end.
 pub fn median(values: &mut [f64]) -> Option<f64> {
     if values.is_empty() {
         return None;
     }
-    values.iter_mut().filter(|value| value.is_nan()).for_each(|value| *value = f64::INFINITY);
+    if values.iter().any(|value| value.is_nan()) {
+        return Some(f64::NAN);
+    }
     values.sort_by(f64::total_cmp);
     let middle = values.len() / 2;
     Some(if values.len() % 2 == 1 { values[middle] } else { (values[middle - 1] + values[middle]) / 2.0 })

@@ -43,8 +43,8 @@ macro_rules! claim {
     (name: $name:literal, $($field:ident: $value:expr,)*) => {
         pub(super) const CLAIM: $crate::Claim = $crate::Claim {
             name: $name,
-            quick: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments/", $name, "/quick.toml")),
-            full: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments/", $name, "/full.toml")),
+            quick: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/experiments/", $name, "/quick.toml")),
+            full: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/experiments/", $name, "/full.toml")),
             $($field: $value,)*
         };
     };

@@ -120,21 +120,31 @@ pub fn verdict_word(verdict: Verdict) -> &'static str {
     }
 }
 
+/// Which claims a report leaves out, and why.
+pub fn left_out_sentence(left_out: &[&Claim]) -> String {
+    let names: Vec<&str> = left_out.iter().map(|claim| claim.name).collect();
+    format!(
+        "Left out, because their folders hold runs of another specification (another seed or question): {}. To \
+         measure them, move those folders away.",
+        names.join(", ")
+    )
+}
+
 /// The report of the whole reproduction.
-pub(crate) fn reproduction_document(judged: &[Judged<'_>]) -> Document {
+pub(crate) fn reproduction_document(judged: &[Judged<'_>], left_out: &[&Claim]) -> Document {
     let count = |verdict| judged.iter().filter(|one| one.judgement.verdict == verdict).count();
     let (holds, fails, open) = (count(Verdict::Holds), count(Verdict::Fails), count(Verdict::NotMeasurable));
-    let overview = Section {
-        id: "overview".to_string(),
-        title: "At a glance".to_string(),
-        verdict: None,
-        blocks: vec![Block::Table(DataTable {
-            id: "claims".to_string(),
-            caption: "Every claim, its verdict and the numbers that decide it.".to_string(),
-            columns: ["claim", "verdict", "found"].map(str::to_string).to_vec(),
-            rows: judged.iter().map(Judged::cells).collect(),
-        })],
-    };
+    let mut blocks = vec![Block::Table(DataTable {
+        id: "claims".to_string(),
+        caption: "Every claim, its verdict and the numbers that decide it.".to_string(),
+        columns: ["claim", "verdict", "found"].map(str::to_string).to_vec(),
+        rows: judged.iter().map(Judged::cells).collect(),
+    })];
+    if !left_out.is_empty() {
+        blocks.push(Block::Prose(left_out_sentence(left_out)));
+    }
+    let overview =
+        Section { id: "overview".to_string(), title: "At a glance".to_string(), verdict: None, blocks };
     let sections = judged.iter().map(|one| one.claim.section(&one.judgement));
     Document {
         title: "Softmax as linear attention in the large-prompt regime, reproduced".to_string(),

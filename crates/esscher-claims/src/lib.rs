@@ -14,7 +14,7 @@ mod runs;
 
 pub use catalogue::{Entry, Group, catalogue};
 pub use claim::{Claim, Judgement, Scale};
-pub use describe::{Described, Finding, describe, verdict_word};
+pub use describe::{Described, Finding, describe, left_out_sentence, verdict_word};
 pub use large_prompt_regime::claims;
 pub use reproduce::{Reproduction, Request, reproduce};
 pub use request::{chosen_claims, entries, example};

@@ -28,6 +28,8 @@ pub struct Reproduction {
     pub report: Option<PathBuf>,
     /// The claims that are measured, now or before, in the order of the paper.
     pub findings: Vec<Finding>,
+    /// Claims that were not asked for, whose folders hold runs of another specification: the report leaves them out, and says so.
+    pub left_out: Vec<&'static Claim>,
     /// The claim during which it was stopped; the same request goes on from there.
     pub stopped_at: Option<&'static Claim>,
 }
@@ -51,14 +53,18 @@ pub fn reproduce<E: From<Error>>(
     let about_all = RunsFolder::open(&folder, &names).map_err(Error::from)?;
     let planned = claims().iter().map(|claim| claim.experiment(request.scale, request.settings));
     let planned = planned.collect::<Result<Vec<Planned>, _>>().map_err(Error::from)?;
-    let (mut judged, mut findings) = (Vec::new(), Vec::new());
+    let (mut judged, mut findings, mut left_out) = (Vec::new(), Vec::new(), Vec::new());
     let mut number = 0;
     for (claim, planned) in claims().iter().zip(&planned) {
         let path = folder.join(claim.name);
         if !chosen.iter().any(|one| one.name == claim.name) {
-            if let Some(before) = measured_before(claim, planned, &path)? {
-                findings.push(before.finding(Some(path)));
-                judged.push(before);
+            match measured_before(claim, planned, &path)? {
+                Before::Measured(before) => {
+                    findings.push(before.finding(Some(path)));
+                    judged.push(*before);
+                }
+                Before::Otherwise => left_out.push(claim),
+                Before::Unfinished => {}
             }
             continue;
         }
@@ -66,7 +72,7 @@ pub fn reproduce<E: From<Error>>(
         let label = format!("{number}/{} {}", chosen.len(), claim.name);
         let run_folder = RunFolder::open(&path, planned).map_err(Error::from)?;
         let Outcome::Finished { result, provenance, .. } = run(&label, planned, &run_folder)? else {
-            return Ok(Reproduction { folder, report: None, findings, stopped_at: Some(claim) });
+            return Ok(Reproduction { folder, report: None, findings, left_out, stopped_at: Some(claim) });
         };
         let one = Judged::of(claim, planned, &result, provenance)?;
         publish(&run_folder, &one.document())?;
@@ -76,9 +82,17 @@ pub fn reproduce<E: From<Error>>(
         judged.push(one);
     }
     let report = folder.join("report.html");
-    let page = esscher_report::html(&reproduction_document(&judged));
+    let page = esscher_report::html(&reproduction_document(&judged, &left_out));
     about_all.write("report.html", page.as_bytes()).map_err(Error::from)?;
-    Ok(Reproduction { folder, report: Some(report), findings, stopped_at: None })
+    Ok(Reproduction { folder, report: Some(report), findings, left_out, stopped_at: None })
+}
+
+/// What the folder of a claim holds that is not asked for now.
+enum Before<'a> {
+    Measured(Box<Judged<'a>>),
+    /// A finished run of another specification: another seed, another question.
+    Otherwise,
+    Unfinished,
 }
 
 /// A claim that is not asked for now and was finished before, if so; one that is damaged would be missed in the report.
@@ -86,12 +100,12 @@ fn measured_before<'a>(
     claim: &'static Claim,
     planned: &'a Planned,
     path: &Path,
-) -> Result<Option<Judged<'a>>, Error> {
+) -> Result<Before<'a>, Error> {
     let run = match read_finished(path) {
         Ok(run) if run.specification == planned.specification() => run,
-        Ok(_) => return Ok(None),
-        Err(error) if error.kind() == ErrorKind::Unfinished => return Ok(None),
+        Ok(_) => return Ok(Before::Otherwise),
+        Err(error) if error.kind() == ErrorKind::Unfinished => return Ok(Before::Unfinished),
         Err(error) => return Err(error.into()),
     };
-    Judged::of(claim, planned, &run.result, run.provenance).map(Some)
+    Ok(Before::Measured(Box::new(Judged::of(claim, planned, &run.result, run.provenance)?)))
 }

@@ -50,7 +50,7 @@ fn shipped_specifications_are_read_and_their_normal_form_is_stable() {
 
 #[test]
 fn every_claim_has_its_folder_and_the_folders_hold_nothing_else() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments");
     let mut folders: Vec<String> = std::fs::read_dir(&root)
         .unwrap()
         .map(|entry| entry.unwrap())

@@ -34,3 +34,11 @@ pub use visible::{steers, visible};
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct ReadmeExamples;
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/how-to/own-law.md")]
+struct OwnLawExamples;
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/how-to/own-task.md")]
+struct OwnTaskExamples;

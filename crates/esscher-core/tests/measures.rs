@@ -332,6 +332,11 @@ fn nonsense_is_refused_with_the_entry_and_the_expectation() {
         points.clone().with_weights(&[1e-300, 1e300]).map(|_| ()),
         &["weight[0] is 1e-300", "1e300", "underflows"],
     );
+    let concave = Custom::new(2, |tilt| -tilt[1] * tilt[1]).unwrap();
+    let stated = Custom::new(1, |_| 0.0).unwrap().with_tilted_covariance(|_| mat![[-1.0]]);
+    for found in [concave.tilted_covariance(&[0.1, 0.5]), stated.tilted_covariance(&[0.5])] {
+        assert!(found.unwrap_err().to_string().contains("a log-partition is convex"));
+    }
     let wide = Custom::new(1, |_| 0.0).unwrap().with_tilted_covariance(|_| Mat::zeros(1, 2));
     says(wide.covariance().map(|_| ()), &["covariance (columns)", "expected size 1", "2"]);
     says(
@@ -594,6 +599,17 @@ fn divergences_keep_their_digits_at_small_tilts() {
         near("KL of the sphere", sphere.tilt_divergence(&along), divergence);
         near("D₂ of the sphere", sphere.renyi_divergence(&along), renyi);
     }
+    // −ln(1 − x²): KL = 2x²/(1 − x²) + ln(1 − x²).
+    let laplace = Laplace::new(1, 2.0).unwrap();
+    for (tilt, divergence, renyi, log_partition) in [
+        (1e-100, 4e-200, 8e-200, 4e-200),
+        (1e-17, 4e-34, 8e-34, 4e-34),
+        (1e-8, 4.0000000000000024e-16, 8.000000000000001e-16, 4.000000000000001e-16),
+    ] {
+        near("Λ of Laplace", laplace.log_partition(&[tilt]), log_partition);
+        near("KL of Laplace", laplace.tilt_divergence(&[tilt]), divergence);
+        near("D₂ of Laplace", laplace.renyi_divergence(&[tilt]), renyi);
+    }
     let signs = Empirical::from_tokens(1, &[1.0, -1.0]).unwrap();
     near("KL of two signs", signs.tilt_divergence(&[1e-8]), 5e-17);
     near("D₂ of two signs", signs.renyi_divergence(&[1e-8]), 1e-16);
@@ -626,6 +642,60 @@ fn divergences_keep_their_digits_at_small_tilts() {
     ] {
         near("KL of a tilted sphere", tilted.tilt_divergence(&[tilt, 0.0, 0.0]), divergence);
         near("D₂ of a tilted sphere", tilted.renyi_divergence(&[tilt, 0.0, 0.0]), renyi);
+    }
+}
+
+/// KL and D₂ by mpmath with 60 digits, and by their limits where the tilt is beyond 10¹⁵: there Λ has no digit of them left.
+#[test]
+fn divergences_keep_their_digits_at_large_tilts() {
+    let near = |law: &dyn Measure, tilt: f64, divergence: f64, renyi: f64| {
+        let mut along = vec![0.0; law.dimension()];
+        along[0] = tilt;
+        for (found, expected) in [
+            (law.tilt_divergence(&along).unwrap(), divergence),
+            (law.renyi_divergence(&along).unwrap(), renyi),
+        ] {
+            assert!((found / expected - 1.0).abs() < 1e-13, "{law:?} at {tilt:e}: {found} not {expected}");
+        }
+    };
+    let (signs, cube) = (Rademacher::new(2).unwrap(), Cube::new(2).unwrap());
+    let sphere = |dimension| Sphere::new(dimension, 1.0).unwrap();
+    let ln_2 = std::f64::consts::LN_2;
+    for (tilt, divergence, renyi) in [
+        (0.9, 0.28483765321299315, 0.4141490525160051),
+        (-1.1, 0.36861278472794207, 0.4951831256302496),
+        (5.0, 0.6926478029737041, 0.6930563848226652),
+        (30.0, ln_2, ln_2),
+        (1e16, ln_2, ln_2),
+        (-1e300, ln_2, ln_2),
+    ] {
+        near(&signs, tilt, divergence, renyi);
+        near(&sphere(1), tilt, divergence, renyi);
+    }
+    for (tilt, divergence, renyi) in [
+        (0.9, 0.12492876080576414, 0.2282986630448823),
+        (-1.1, 0.180036850202273, 0.3178301483858799),
+        (5.0, 1.303084513864513, 1.6095287122936877),
+        (30.0, 3.094344562222101, 3.4011973816621555),
+        (1e16, ln_2 + 1e16_f64.ln() - 1.0, 1e16_f64.ln()),
+        (1e300, ln_2 + 1e300_f64.ln() - 1.0, 1e300_f64.ln()),
+    ] {
+        near(&cube, tilt, divergence, renyi);
+        near(&sphere(3), tilt, divergence, renyi);
+    }
+    for (dimension, tilt, divergence, renyi) in [
+        (2, 50.0, 2.369872867053083, 2.5245816861989745),
+        (2, 1000.0, 3.8725659849348153, 4.026054972918501),
+        (5, 40.0, 5.023252633745024, 5.624056272761537),
+        (5, 1000.0, 11.412046951190694, 12.025251964361704),
+        (9, 1e5, 38.091008691183326, 39.31838996856855),
+        (40, 1e5, 153.4149120093206, 159.39764010213955),
+    ] {
+        near(&sphere(dimension), tilt, divergence, renyi);
+    }
+    let pi = std::f64::consts::PI;
+    for tilt in [1e17, 1e250] {
+        near(&sphere(2), tilt, 0.5 * ((2.0 * pi * tilt).ln() - 1.0), 0.5 * (pi * tilt).ln());
     }
 }
 

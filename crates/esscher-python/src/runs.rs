@@ -194,12 +194,12 @@ fn write_report(
         .or_raise()
 }
 
+/// The page on all claims, what was found of each, and the names of those that are left out.
+type Reproduced<'py> = (Option<PathBuf>, Vec<Bound<'py, PyDict>>, Vec<&'static str>);
+
 /// Measures claims of the paper: the report, and what was found of each.
 #[pyfunction]
-fn reproduce<'py>(
-    py: Python<'py>,
-    asked: Asked<'py>,
-) -> PyResult<(Option<PathBuf>, Vec<Bound<'py, PyDict>>)> {
+fn reproduce<'py>(py: Python<'py>, asked: Asked<'py>) -> PyResult<Reproduced<'py>> {
     let request = claims::Request {
         scale: if asked.flag("full")? { Scale::Full } else { Scale::Quick },
         settings: asked.settings()?,
@@ -218,7 +218,8 @@ fn reproduce<'py>(
     })?;
     let reproduction = reproduction.or_raise()?;
     let findings = reproduction.findings.iter().map(|found| finding(py, found)).collect::<PyResult<_>>()?;
-    Ok((reproduction.report, findings))
+    let left_out = reproduction.left_out.iter().map(|claim| claim.name).collect();
+    Ok((reproduction.report, findings, left_out))
 }
 
 /// What there is, as columns: group, name, summary.

@@ -1,8 +1,8 @@
 //! A user's own law: Python functions for its log-partition and, if known, its derivatives and a sampler.
 
-use crate::ending;
 use crate::measures::PyMeasure;
 use crate::prelude::*;
+use crate::{ending, watch};
 use esscher_core::Mat;
 use esscher_core::measure::{Custom, Sharpness, SubGaussian};
 use pyo3::exceptions::{PyArithmeticError, PyValueError};
@@ -55,7 +55,7 @@ impl UserFunction {
         read: impl FnOnce(&Any<'_>) -> PyResult<T>,
     ) -> Option<T> {
         // The call is lost already, and other answers would only take longer.
-        if self.exceptions.is_one_kept() {
+        if self.exceptions.is_one_kept() || watch::is_a_call_ending() {
             return None;
         }
         let answer = Python::try_attach(|py| {

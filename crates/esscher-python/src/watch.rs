@@ -6,13 +6,38 @@ use crate::arrays::Any;
 use crate::{ending, threads};
 use esscher_core::Monitor;
 use pyo3::prelude::*;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How often the calling thread looks for signals and reports progress.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
+
+/// Calls that were asked to stop and wait for the end of their work.
+static ENDING_CALLS: AtomicUsize = AtomicUsize::new(0);
+
+/// Whether a call waits for work that it has asked to stop. A user's functions are not called then: between two looks at the
+/// monitor there may be thousands of their answers, which nobody will read.
+pub(crate) fn is_a_call_ending() -> bool {
+    ENDING_CALLS.load(Ordering::Relaxed) > 0
+}
+
+/// While it lives, a call is ending.
+struct EndingCall;
+
+impl EndingCall {
+    fn new() -> Self {
+        ENDING_CALLS.fetch_add(1, Ordering::Relaxed);
+        EndingCall
+    }
+}
+
+impl Drop for EndingCall {
+    fn drop(&mut self) {
+        ENDING_CALLS.fetch_sub(1, Ordering::Relaxed);
+    }
+}
 
 /// What the two sides tell each other.
 #[derive(Default)]
@@ -75,15 +100,15 @@ pub(crate) fn watched<T: Send>(
             // The other side waits until it has received.
             let _ = sender.send(threads::on_all(|| work(seen)));
         });
-        let mut exception: Option<PyErr> = None;
+        let mut exception: Option<(PyErr, EndingCall)> = None;
         loop {
             match answer.awaited(py) {
-                Ok(Some(result)) => return exception.map_or(Ok(result), Err),
+                Ok(Some(result)) => return exception.map_or(Ok(result), |(exception, _)| Err(exception)),
                 Ok(None) => {}
                 Err(Gone) => panicked(worker.join()),
             }
             if exception.is_none() {
-                exception = watch.look(py, progress).err();
+                exception = watch.look(py, progress).err().map(|exception| (exception, EndingCall::new()));
             }
         }
     })

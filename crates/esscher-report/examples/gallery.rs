@@ -43,7 +43,7 @@ fn document() -> Document {
             .into(),
         sections: vec![rates(), risks(), prompts(), twin(0.5), twin(2.0), heads(), corners()],
         provenance: [
-            ("program", "esscher 0.1.0"),
+            ("program", "esscher 0.2.0"),
             ("commit", "0000000000000000000000000000000000000000"),
             ("specification", "sha-256 e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"),
             ("instruction set", "AVX-512"),

@@ -38,3 +38,7 @@ pub mod training;
 
 pub use error::{Error, Result};
 pub use number::{Number, Real};
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/how-to/own-mechanism.md")]
+struct OwnMechanismExamples;

@@ -122,7 +122,7 @@ pub(crate) enum Command {
     /// The folder OUT/NAME, NAME being that of the file, gets spec.toml, provenance.json, shards/, result.parquet,
     /// figures/ and report.html. Running the same command again goes on where it was.
     Run {
-        /// A specification in TOML (`esscher example QUESTION` prints one, experiments/ has those of the claims)
+        /// A specification in TOML (`esscher example NAME` prints one, of a question or of a claim)
         file: PathBuf,
         /// Only print the normalised specification and the plan of work
         #[arg(long)]

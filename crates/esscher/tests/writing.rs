@@ -129,6 +129,20 @@ fn a_reproduction_and_a_run_never_share_a_folder() {
 }
 
 #[test]
+fn a_reproduction_says_which_folders_hold_something_else() {
+    let place = finished();
+    let folder = place.path();
+    fs::create_dir_all(folder.join("runs/reproduce")).unwrap();
+    fs::rename(folder.join("runs/ok"), folder.join("runs/reproduce/almost-sure")).unwrap();
+    let told = succeed(folder, &["reproduce", "--only", "gaussian-lemma", "--json"]);
+    assert!(told.contains("\"left_out\":[\"almost-sure\"]"), "{told}");
+    let page = fs::read_to_string(folder.join("runs/reproduce/report.html")).unwrap();
+    assert!(page.contains("Left out, because their folders hold runs of another specification"));
+    let told = succeed(folder, &["reproduce", "--only", "gaussian-lemma"]);
+    assert!(told.contains("question): almost-sure."), "{told}");
+}
+
+#[test]
 fn files_whose_names_look_alike_do_not_share_a_run() {
     let place = tempfile::tempdir().unwrap();
     for byte in [b"bad\xfe.toml", b"bad\xff.toml"] {

@@ -209,6 +209,8 @@ impl Configuration {
         ] {
             self.only(key, &[Value::Bool(false)])?;
         }
+        // Code that comes with a checkpoint may do anything.
+        self.only("auto_map", &[])?;
         self.only("scale_attn_weights", &[Value::Bool(true)])?;
         self.only_list_of("layer_types", &Value::from("full_attention"))
     }

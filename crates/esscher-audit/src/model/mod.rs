@@ -95,7 +95,23 @@ impl LayerInput<'_> {
                 found: found.to_vec(),
             });
         }
-        Ok(())
+        self.check_scores(shape.head_dimension)
+    }
+
+    /// Refuses layers whose scores single precision may not hold. Attention itself is computed in double precision there, but what
+    /// replaces a head is fitted in single precision: its errors would be numbers without a meaning.
+    fn check_scores(&self, dimension: usize) -> Result<(), Error> {
+        let sound = |table: &[f32]| table.iter().all(|entry| entry.is_finite());
+        let largest = |table: &[f32]| table.iter().fold(0.0_f32, |largest, entry| largest.max(entry.abs()));
+        let reach = if sound(self.tilts) && sound(self.keys) && sound(self.values) {
+            f64::from(largest(self.tilts)) * f64::from(largest(self.keys)) * dimension as f64
+        } else {
+            f64::INFINITY
+        };
+        match reach <= f64::from(f32::MAX) {
+            true => Ok(()),
+            false => Err(Error::ScoresOverflow { layer: self.layer, reach }),
+        }
     }
 }
 

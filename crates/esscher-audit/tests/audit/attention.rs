@@ -3,6 +3,7 @@
 use crate::worlds::{difference, numbers};
 use esscher_audit::Error;
 use esscher_audit::head::Order;
+use esscher_audit::layer::LayerHeads;
 use esscher_audit::model::{ExactAttention, ExactCache, LayerAttention, LayerInput, Recorder, Shape};
 
 /// Weighted means in single precision.
@@ -148,6 +149,21 @@ fn huge_scores_neither_overflow_nor_vanish() {
         attention.attend(&text.part(0, 150), &mut output).unwrap();
         assert!(output.iter().all(|number| number.is_finite()));
         assert_eq!(output[..8], text.values[..8], "the first token sees only itself");
+    }
+}
+
+#[test]
+fn layers_whose_scores_single_precision_does_not_hold_are_not_taken_apart() {
+    let mut text = Text::new(shape(2, 1, 8, Order::Causal), 70);
+    let mut taken = |tilt: f32, key: f32, value: f32| {
+        (text.tilts[9], text.keys[3], text.values[5]) = (tilt, key, value);
+        LayerHeads::new(&text.shape, &text.part(0, 70)).map(|_| ())
+    };
+    taken(1e19, -1e18, 3e38).unwrap();
+    let message = taken(1e20, -1e20, 1.0).unwrap_err().to_string();
+    assert!(message.contains("layer 1: scores may reach 8e40"), "{message}");
+    for (tilt, key, value) in [(f32::NAN, 1.0, 1.0), (1.0, f32::INFINITY, 1.0), (1.0, 1.0, f32::NAN)] {
+        assert!(matches!(taken(tilt, key, value), Err(Error::ScoresOverflow { layer: 1, .. })));
     }
 }
 

@@ -366,6 +366,7 @@ fn settings_of_a_configuration_that_change_a_layer_are_refused_unless_they_chang
         ("attention_chunk_size", "null", "64"),
         ("alibi", "false", "true"),
         ("use_qk_norm", "false", "true"),
+        ("auto_map", "null", "{\"AutoModel\": \"modeling.Own\"}"),
         ("query_pre_attn_scalar", "4", "16"),
         ("no_rope_layers", "[1]", "[0]"),
         ("is_causal", "true", "false"),

@@ -79,7 +79,7 @@ fn a_portrait_is_of_scores_that_single_precision_does_not_hold() {
     assert!(large.score_variance < 1e-28 * 3e38_f64.powi(2), "{}", large.score_variance);
     assert_eq!(Portrait { score_variance: 0.0, ..large }, zero);
     assert!(!of(f32::INFINITY).effective_tokens.is_finite(), "what is not finite stays so");
-    assert_eq!(median(&mut [1.0, -f64::NAN, 2.0]), Some(2.0), "no number is no small one");
+    assert!(median(&mut [1.0, -f64::NAN, 2.0]).unwrap().is_nan(), "no number is no small one");
 }
 
 #[test]

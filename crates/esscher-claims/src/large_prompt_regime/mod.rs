@@ -1,7 +1,7 @@
 //! The claims of Boursier & Boyer, Softmax as Linear Attention in the Large-Prompt Regime (arXiv 2512.11784).
 //!
-//! Add a claim: a file here with its `claim!`, a folder in `experiments/` with its specifications, and its line in
-//! [`claims`].
+//! Add a claim: a file here with its `claim!`, a folder in `experiments/` of this crate with its specifications, and its
+//! line in [`claims`].
 
 mod almost_sure;
 mod authors_experiment;

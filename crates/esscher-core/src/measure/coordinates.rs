@@ -16,6 +16,14 @@ pub(super) trait LineLaw: Debug + Clone + Send + Sync + 'static {
     fn tilted_mean(&self, tilt: f64) -> f64;
     fn tilted_variance(&self, tilt: f64) -> f64;
     fn sample_tilted(&self, tilt: f64, stream: &mut Stream) -> f64;
+    /// θ∇Λ(θ) − Λ(θ), where a family need not write it without the cancellation of large tilts.
+    fn tilt_divergence(&self, tilt: f64) -> f64 {
+        tilt * self.tilted_mean(tilt) - self.log_partition(tilt)
+    }
+    /// Λ(2θ) − 2Λ(θ); in the domain at θ and at 2θ.
+    fn renyi_divergence(&self, tilt: f64) -> f64 {
+        self.log_partition(2.0 * tilt) - 2.0 * self.log_partition(tilt)
+    }
     /// The size of a coordinate.
     fn size(&self) -> f64 {
         1.0
@@ -91,6 +99,17 @@ impl<T: LineLaw> Measure for Coordinates<T> {
         Ok(Arc::new(Tilted::new(Arc::new(self.clone()), tilt)?))
     }
 
+    fn tilt_divergence(&self, tilt: &[f64]) -> Result<f64> {
+        self.check(tilt)?;
+        sum_of_divergences(tilt, |entry| self.line.tilt_divergence(entry))
+    }
+
+    fn renyi_divergence(&self, tilt: &[f64]) -> Result<f64> {
+        self.check(tilt)?;
+        tilt.iter().enumerate().try_for_each(|(index, &entry)| self.line.check_domain(index, 2.0 * entry))?;
+        sum_of_divergences(tilt, |entry| self.line.renyi_divergence(entry))
+    }
+
     fn sub_gaussian(&self) -> Option<SubGaussian> {
         self.sub_gaussian_under_tilts().map(SubGaussian::optimal)
     }
@@ -98,6 +117,14 @@ impl<T: LineLaw> Measure for Coordinates<T> {
     fn sub_gaussian_under_tilts(&self) -> Option<f64> {
         self.line.largest_variance().map(f64::sqrt)
     }
+}
+
+/// The divergence of independent coordinates; one that rounding made negative is zero.
+fn sum_of_divergences(tilt: &[f64], of_entry: impl Fn(f64) -> f64) -> Result<f64> {
+    // Written so that a NaN is not passed over.
+    let divergences =
+        tilt.iter().map(|&entry| of_entry(entry)).map(|found| if found < 0.0 { 0.0 } else { found });
+    check::finite_number("the divergence of the tilt", divergences.sum())
 }
 
 /// Lets a public family be its `Coordinates` in everything but the name.
@@ -129,6 +156,12 @@ macro_rules! measure_with_independent_coordinates {
             }
             fn tilted(&self, tilt: &[f64]) -> $crate::Result<$crate::measure::Law> {
                 self.0.tilted(tilt)
+            }
+            fn tilt_divergence(&self, tilt: &[f64]) -> $crate::Result<f64> {
+                self.0.tilt_divergence(tilt)
+            }
+            fn renyi_divergence(&self, tilt: &[f64]) -> $crate::Result<f64> {
+                self.0.renyi_divergence(tilt)
             }
             fn sub_gaussian(&self) -> Option<$crate::measure::SubGaussian> {
                 self.0.sub_gaussian()

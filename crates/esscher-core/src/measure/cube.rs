@@ -82,6 +82,22 @@ impl LineLaw for Interval {
         }
     }
 
+    fn tilt_divergence(&self, tilt: f64) -> f64 {
+        let size = tilt.abs();
+        if size < SERIES_BELOW {
+            tilt * self.tilted_mean(tilt) - self.log_partition(tilt)
+        } else {
+            // With q = e^{−2|θ|}: |θ| coth |θ| = |θ| + 2|θ|q/(1 − q), and the |θ| of both terms is left out.
+            let decay = (-2.0 * size).exp();
+            2.0 * size * decay / (1.0 - decay) - 1.0 - (-decay).ln_1p() + std::f64::consts::LN_2 + size.ln()
+        }
+    }
+
+    fn renyi_divergence(&self, tilt: f64) -> f64 {
+        // sinh 2θ = 2 sinh θ cosh θ makes it ln(θ coth θ), and θ coth θ = 1 + θ∇Λ(θ).
+        (tilt * self.tilted_mean(tilt)).ln_1p()
+    }
+
     fn sample_tilted(&self, tilt: f64, stream: &mut Stream) -> f64 {
         // Inverse distribution of the density ∝ e^{θx}, from the heavy end so that nothing overflows.
         let size = tilt.abs();

@@ -160,6 +160,18 @@ impl fmt::Debug for Custom {
     }
 }
 
+/// A covariance whose variances are not negative: no log-partition is concave. A thousandth of the given size may be noise.
+fn with_variances(covariance: Mat<f64>, size: impl Fn(usize) -> f64) -> Result<Mat<f64>> {
+    match (0..covariance.nrows()).find(|&i| covariance[(i, i)] < -1e-3 * size(i)) {
+        None => Ok(covariance),
+        Some(i) => Err(Error::OutOfRange {
+            what: "a variance of the user's law",
+            value: covariance[(i, i)],
+            expected: "at least 0: a log-partition is convex",
+        }),
+    }
+}
+
 /// The limit of a central difference for steps to zero, by Ridders' table (key `ridders1982`): each row halves the step, each
 /// column removes one more even power of it, and the entry that differs least from its neighbours is taken. Steps at
 /// which a neighbour does not exist are passed over.
@@ -234,7 +246,10 @@ impl Measure for Custom {
             let covariance = covariance(tilt);
             check::size("the user's tilted covariance (rows)", self.dimension, covariance.nrows())?;
             check::size("the user's tilted covariance (columns)", self.dimension, covariance.ncols())?;
-            return check::symmetric("the user's tilted covariance", covariance.as_ref());
+            let covariance = check::symmetric("the user's tilted covariance", covariance.as_ref())?;
+            // Rounding may leave a trace of a variance that is zero.
+            let largest = (0..self.dimension).fold(0.0, |most: f64, i| most.max(covariance[(i, i)].abs()));
+            return with_variances(covariance, |_| largest);
         }
         let steps: Vec<f64> =
             (0..self.dimension).map(|i| self.bending_step(tilt, i)).collect::<Result<_>>()?;
@@ -247,7 +262,9 @@ impl Measure for Custom {
                 covariance[(j, i)] = entry;
             }
         }
-        check::finite_matrix_result("a difference of the user's log-partition", covariance)
+        let covariance = check::finite_matrix_result("a difference of the user's log-partition", covariance)?;
+        // Over its step Λ bends by about one: differences know that to far more than the three digits asked here.
+        with_variances(covariance, |i| 1.0 / (steps[i] * steps[i]))
     }
 
     fn sample_tilted(&self, tilt: &[f64], stream: &mut Stream, tokens: &mut [f64]) -> Result<()> {

@@ -57,8 +57,8 @@ impl LineLaw for TwoSidedExponential {
 
     fn log_partition(&self, tilt: f64) -> f64 {
         let x = self.scale * tilt;
-        // ln(1 − x²) as a sum of two ln_1p keeps the digits when |x| is close to 1.
-        -(x.ln_1p() + (-x).ln_1p())
+        // ln(1 − x²): of the square it keeps its digits when x is small, as a sum when |x| is close to 1.
+        if x.abs() < 0.5 { -(-x * x).ln_1p() } else { -(x.ln_1p() + (-x).ln_1p()) }
     }
 
     fn tilted_mean(&self, tilt: f64) -> f64 {

@@ -120,7 +120,7 @@ pub trait Measure: Debug + Send + Sync {
 
     /// A proved σ with E exp⟨θ, z − m⟩ ≤ exp(σ²|θ|²/2) for all θ, m the mean, where one is known.
     ///
-    /// σ² is at least the largest eigenvalue of the covariance. Proofs: `sub_gaussian.md` beside this file.
+    /// σ² is at least the largest eigenvalue of the covariance. Proofs: `docs/mathematics/sub-gaussian.md`.
     fn sub_gaussian(&self) -> Option<SubGaussian> {
         None
     }

@@ -57,6 +57,22 @@ impl LineLaw for Sign {
         4.0 * decay / ((1.0 + decay) * (1.0 + decay))
     }
 
+    fn tilt_divergence(&self, tilt: f64) -> f64 {
+        let size = tilt.abs();
+        if size < 1.0 {
+            tilt * self.tilted_mean(tilt) - self.log_partition(tilt)
+        } else {
+            // With q = e^{−2|θ|}: |θ| tanh |θ| = |θ| − 2|θ|q/(1 + q), and the |θ| of both terms is left out.
+            let decay = (-2.0 * size).exp();
+            std::f64::consts::LN_2 - decay.ln_1p() - 2.0 * size * decay / (1.0 + decay)
+        }
+    }
+
+    fn renyi_divergence(&self, tilt: f64) -> f64 {
+        // cosh 2θ = cosh²θ + sinh²θ.
+        tilt.tanh().powi(2).ln_1p()
+    }
+
     fn sample_tilted(&self, tilt: f64, stream: &mut Stream) -> f64 {
         // P(+1) = 1/(1 + e^{−2θ}).
         if stream.uniform() * (1.0 + (-2.0 * tilt).exp()) < 1.0 { 1.0 } else { -1.0 }

@@ -116,6 +116,20 @@ impl Measure for Sphere {
         Ok(Arc::new(Tilted::new(Arc::new(self.clone()), tilt)?))
     }
 
+    fn tilt_divergence(&self, tilt: &[f64]) -> Result<f64> {
+        let (_, x) = self.concentration(tilt)?;
+        let divergence = SphereFunctions::new(self.dimension, x).tilt_divergence(x);
+        check::finite_number("the divergence of the tilt", linalg::larger(divergence, 0.0))
+    }
+
+    fn renyi_divergence(&self, tilt: &[f64]) -> Result<f64> {
+        let (_, x) = self.concentration(tilt)?;
+        let twice = check::finite_number("twice the tilt", 2.0 * x)?;
+        let [at_tilt, at_twice] = [x, twice].map(|x| SphereFunctions::new(self.dimension, x));
+        let divergence = at_tilt.renyi_divergence(x, &at_twice);
+        check::finite_number("the divergence of the tilt", linalg::larger(divergence, 0.0))
+    }
+
     fn as_radial(&self) -> Option<Radial> {
         check::matrix_dimension(self.dimension).ok()?;
         Some(Radial {

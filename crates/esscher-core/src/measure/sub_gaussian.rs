@@ -1,4 +1,4 @@
-//! Sub-Gaussian parameters of measures, each proved in `sub_gaussian.md`, optimal or an upper bound.
+//! Sub-Gaussian parameters of measures, each proved in `docs/mathematics/sub-gaussian.md`, optimal or an upper bound.
 
 use crate::error::{Error, Result};
 use crate::numerics::linalg;
@@ -7,7 +7,7 @@ use faer::{Mat, MatRef};
 /// E exp⟨θ, z − m⟩ ≤ exp(σ²|θ|²/2) for all θ, m the mean of the measure.
 ///
 /// The paper's propositions are stated for tokens with such a σ. Proofs for every family stand in
-/// `sub_gaussian.md` beside this file.
+/// `docs/mathematics/sub-gaussian.md`.
 ///
 /// ```
 /// use esscher_core::measure::{Measure, Sharpness, Sphere};

@@ -13,6 +13,10 @@ pub(crate) struct SphereFunctions {
     pub(crate) ratio_over_argument: f64,
     /// ρ′(x) = 1 − ρ² − (d−1)ρ/x, the variance along the tilt.
     pub(crate) ratio_derivative: f64,
+    /// x − Λ(x), where Λ is the log-partition: what is left of it at arguments that swallow it.
+    log_shortfall: f64,
+    /// x − xρ(x).
+    mean_shortfall: f64,
 }
 
 /// Terms of the large-argument series; at its threshold each term is about a tenth of the last.
@@ -40,6 +44,29 @@ impl SphereFunctions {
             functions.ratio_derivative.max(0.0)
         };
         SphereFunctions { ratio_derivative, ..functions }
+    }
+
+    /// xρ(x) − Λ(x), the divergence of the tilted measure from the sphere, at the argument x of these functions.
+    pub(crate) fn tilt_divergence(&self, x: f64) -> f64 {
+        if self.near_the_pole(x) {
+            self.log_shortfall - self.mean_shortfall
+        } else {
+            x * self.ratio - self.log_partition
+        }
+    }
+
+    /// Λ(2x) − 2Λ(x), the divergence of order two, with the functions at 2x.
+    pub(crate) fn renyi_divergence(&self, x: f64, at_twice: &SphereFunctions) -> f64 {
+        if self.near_the_pole(x) {
+            2.0 * self.log_shortfall - at_twice.log_shortfall
+        } else {
+            at_twice.log_partition - 2.0 * self.log_partition
+        }
+    }
+
+    /// Whether Λ is nearer to x than to 0: then divergences are differences of what is missing.
+    fn near_the_pole(&self, x: f64) -> bool {
+        self.log_partition > 0.5 * x
     }
 }
 
@@ -73,8 +100,11 @@ fn convergent(d: f64, x: f64) -> SphereFunctions {
     let ratio = x * ratio_over_argument;
     // 1 − ρ² − (d−1)ρ/x with 1 = (d + x²/next)/tail put in: in high dimension 1 − (d−1)/d would cancel.
     let bend = (x / tail) * (x / next_tail) * (next_tail - tail);
+    let log_partition = log_scale + excess.ln_1p();
     SphereFunctions {
-        log_partition: log_scale + excess.ln_1p(),
+        log_partition,
+        log_shortfall: x - log_partition,
+        mean_shortfall: x - x * ratio,
         ratio,
         ratio_over_argument,
         ratio_derivative: ratio_over_argument * (1.0 - bend),
@@ -109,9 +139,13 @@ fn uniform(d: f64, x: f64) -> SphereFunctions {
     let correction_slope = difference / sum + p * difference_slope / sum - correction * sum_slope / sum;
     let ratio_over_argument = (1.0 / (1.0 + w) - correction) / order;
     let stirling = (1.0 / 12.0 - 1.0 / (360.0 * order * order)) / order;
+    let log_partition = order * (excess - (0.5 * excess).ln_1p()) - 0.5 * w.ln() + stirling + sum.ln();
+    let ratio = x * ratio_over_argument;
     SphereFunctions {
-        log_partition: order * (excess - (0.5 * excess).ln_1p()) - 0.5 * w.ln() + stirling + sum.ln(),
-        ratio: x * ratio_over_argument,
+        log_partition,
+        log_shortfall: x - log_partition,
+        mean_shortfall: x - x * ratio,
+        ratio,
         ratio_over_argument,
         ratio_derivative: (p / (1.0 + w) - correction + p * (1.0 - p * p) * correction_slope) / order,
     }
@@ -149,11 +183,13 @@ fn asymptotic(d: f64, x: f64) -> SphereFunctions {
         let products: f64 = (1..k).map(|i| coefficients[i] * coefficients[k - i]).sum();
         coefficients[k] = 0.5 * ((k as f64 - d) * coefficients[k - 1] - products);
     }
-    let (mut ratio, mut derivative, mut power) = (0.0, 0.0, 1.0);
-    for (k, coefficient) in coefficients.iter().enumerate() {
-        ratio += coefficient * power;
+    // ρ, ρ′ and x − xρ, the series of ρ without its first term and its first power of 1/x.
+    let (mut ratio, mut derivative, mut mean_shortfall, mut power) = (1.0, 0.0, 0.0, 1.0);
+    for (k, coefficient) in coefficients.iter().enumerate().skip(1) {
+        mean_shortfall -= coefficient * power;
         power /= x;
-        derivative -= k as f64 * coefficient * power;
+        ratio += coefficient * power;
+        derivative -= k as f64 * coefficient * power / x;
     }
     let order = 0.5 * d - 1.0;
     let (mut term, mut hankel) = (1.0, 1.0);
@@ -162,9 +198,15 @@ fn asymptotic(d: f64, x: f64) -> SphereFunctions {
         term *= -(4.0 * order * order - odd * odd) / (8.0 * k as f64 * x);
         hankel += term;
     }
+    // The powers of x together: in dimension 1 there are none.
+    let log_shortfall = 0.5 * (d - 1.0) * x.ln() + 0.5 * TAU.ln()
+        - order * std::f64::consts::LN_2
+        - libm::lgamma(0.5 * d)
+        - hankel.ln();
     SphereFunctions {
-        log_partition: libm::lgamma(0.5 * d) + order * (2.0 / x).ln() + x - 0.5 * (TAU.ln() + x.ln())
-            + hankel.ln(),
+        log_partition: x - log_shortfall,
+        log_shortfall,
+        mean_shortfall,
         ratio,
         ratio_over_argument: ratio / x,
         ratio_derivative: derivative,

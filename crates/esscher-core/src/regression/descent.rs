@@ -10,6 +10,7 @@ use crate::monitor::Monitor;
 use crate::numerics::{InstructionSet, Stream, check, linalg};
 use rayon::prelude::*;
 use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// How a gradient becomes a step.
@@ -223,6 +224,9 @@ const DIVERGED: f64 = 1e6;
 /// Tokens worth a task of the thread pool: fewer cost more to hand over than to compute.
 const TOKENS_PER_SHARE: usize = 1 << 12;
 
+/// Shares of a large batch between two looks at the monitor: some hundredths of a second.
+const SHARES_PER_LOOK: usize = 64;
+
 /// Prompts of a step at most: a step is not interrupted, and this many take minutes.
 const LARGEST_BATCH: u32 = 1 << 24;
 
@@ -315,7 +319,9 @@ impl Descent {
             if monitor.should_stop() {
                 return Ok(DescentRun::new(state, Ending::Stopped, None));
             }
-            let loss = batch.run(self, &layer, state.step)?;
+            let Some(loss) = batch.run(self, &layer, state.step, monitor)? else {
+                return Ok(DescentRun::new(state, Ending::Stopped, None));
+            };
             if !self.advance(&mut state, &mut layer, loss, &batch.gradient) {
                 let loss = Some(loss.value).filter(|loss| loss.is_finite()).or(state.smoothed_loss);
                 return Ok(DescentRun::new(state, Ending::Diverged, loss));
@@ -451,17 +457,31 @@ impl Batch {
         }
     }
 
-    /// Draws the batch of a step; leaves its gradient in `gradient`.
-    fn run(&mut self, descent: &Descent, layer: &RegressionLayer, step: u32) -> Result<BatchLoss> {
+    /// Draws the batch of a step; leaves its gradient in `gradient`. Nothing if the monitor asks to stop meanwhile.
+    fn run(
+        &mut self,
+        descent: &Descent,
+        layer: &RegressionLayer,
+        step: u32,
+        monitor: &dyn Monitor,
+    ) -> Result<Option<BatchLoss>> {
         let batch = descent.options.batch;
         let scale = descent.options.loss.scale() / f64::from(batch);
         self.effective.fill(0.0);
         let mut loss = BatchLoss { value: 0.0, of_zero: 0.0 };
         let shares = batch.div_ceil(self.prompts_per_share);
+        let stopped = AtomicBool::new(false);
         for first in (0..shares).step_by(self.sums.len()) {
             let running = self.sums.len().min((shares - first) as usize);
             let sums = &mut self.sums[..running];
             let run = |(offset, sum): (usize, &mut ShareSum)| {
+                // The caller has looked before the first share.
+                if offset > 0 && offset.is_multiple_of(SHARES_PER_LOOK) && monitor.should_stop() {
+                    stopped.store(true, Ordering::Relaxed);
+                }
+                if stopped.load(Ordering::Relaxed) {
+                    return Ok(());
+                }
                 let start = (first + offset as u32) * self.prompts_per_share;
                 let prompts = start..start.saturating_add(self.prompts_per_share).min(batch);
                 let mut buffers = idle(&self.idle).pop().unwrap_or_default();
@@ -474,6 +494,9 @@ impl Batch {
             } else {
                 sums.par_iter_mut().enumerate().try_for_each(run)?;
             }
+            if stopped.load(Ordering::Relaxed) {
+                return Ok(None);
+            }
             for sum in &self.sums[..running] {
                 linalg::add_scaled(&mut self.effective, scale, &sum.gradient);
                 loss.value += 0.5 * scale * sum.squares;
@@ -481,7 +504,7 @@ impl Batch {
             }
         }
         layer.pull_back(&self.effective, &mut self.gradient);
-        Ok(loss)
+        Ok(Some(loss))
     }
 }
 
@@ -551,12 +574,12 @@ mod tests {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
         let mut whole = Batch::new(&descent);
         assert_eq!(whole.sums.len(), 500);
-        pool.install(|| whole.run(&descent, &layer, 0)).unwrap();
+        pool.install(|| whole.run(&descent, &layer, 0, &crate::Unwatched)).unwrap();
         assert!((1..=3).contains(&idle(&whole.idle).len()));
         // Fewer sums at a time give the same bits.
         let mut narrow = Batch::new(&descent);
         narrow.sums.truncate(7);
-        pool.install(|| narrow.run(&descent, &layer, 0)).unwrap();
+        pool.install(|| narrow.run(&descent, &layer, 0, &crate::Unwatched)).unwrap();
         assert_eq!(narrow.gradient, whole.gradient);
     }
 }

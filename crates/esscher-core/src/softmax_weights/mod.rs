@@ -4,7 +4,7 @@
 //! tokens is an expectation of power sums Σ pᵃ hᵇ. Since 1/Sᵃ = Γ(a)⁻¹ ∫ tᵃ⁻¹ e^{−tS} dt makes the L sites
 //! independent, such expectations are one-dimensional integrals in s = ln t whose integrand knows L only
 //! through L(L−1)… φᴸ⁻ᵏ: the cost does not depend on L, and a sweep over lengths shares all site moments.
-//! The forms used here, chosen so that nothing cancels, are derived in `derivation.md` beside this file.
+//! The forms used here, chosen so that nothing cancels, are derived in `docs/mathematics/finite-prompts.md`.
 
 mod moments;
 mod opposite;

@@ -189,7 +189,8 @@ fn about(moments: &[f64; 5], shift: f64) -> [f64; 5] {
     ]
 }
 
-/// What k = 1 … 4 distinct sites contribute to each quantity at one s (equation numbers: derivation.md).
+/// What k = 1 … 4 distinct sites contribute to each quantity at one s:
+/// docs/mathematics/finite-prompts.md, sections 2 and 3.
 fn blocks_of(tau: f64, sums: &SiteSums, blocks: &mut [Blocks]) {
     let [n1, n2, n3, n4] = sums.plain;
     // Moments about τ, for quantities centred on the limit.

@@ -19,7 +19,8 @@ use crate::prompt_length::PromptLength;
 /// C₁a and second moment C₂a² + Dq. The noise of one head, (1 − c₁)q ≈ e^{τ²}q/L, becomes Dq ≈ sinh(τ²)q/L, which
 /// vanishes with τ: there the pair is linear attention.
 ///
-/// All six are computed as expectations of sums of powers of p and r, smooth at σ = 0 (derivation.md, section 6).
+/// All six are computed as expectations of sums of powers of p and r, smooth at σ = 0
+/// (`docs/mathematics/finite-prompts.md`, section 6).
 ///
 /// ```
 /// use esscher_core::prompt::PromptLength;
@@ -103,7 +104,7 @@ impl OppositePair {
     }
 }
 
-/// C₁, C₂, D and their derivatives from the power sums (derivation.md, section 6).
+/// C₁, C₂, D and their derivatives from the power sums (`docs/mathematics/finite-prompts.md`, section 6).
 fn assemble(length: f64, single: &WeightMoments, pair: &PairMoments) -> OppositePair {
     let shrinkage = single.shrinkage();
     let s2 = single.sum_of_squares;

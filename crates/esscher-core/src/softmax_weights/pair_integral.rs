@@ -2,7 +2,8 @@
 //!
 //! With s₁ = m + x and s₂ = m − x a site has u = e^{m+z} and v = e^{m−z}, z = x + τg: uv = e^{2m} does not depend
 //! on g, and at fixed m every site sum is a convolution in x of the normal density with one kernel of z. Both
-//! grids share the lattice of `sites.rs`. Derivation.md, section 6, has the integrands and the error of the rule.
+//! grids share the lattice of `sites.rs`. Section 6 of `docs/mathematics/finite-prompts.md` has the
+//! integrands and the error of the rule.
 
 use super::prompt_integral::highest_normal;
 use super::sites::LATTICE;
@@ -106,7 +107,7 @@ fn stride(tau: f64, length: f64) -> i64 {
     ((0.73 * tau / length.sqrt() / LATTICE) as i64).max(1)
 }
 
-/// The integrands at one (m, x), with 1/Γ(A)Γ(B) inside (derivation.md, section 6).
+/// The integrands at one (m, x), with 1/Γ(A)Γ(B) inside (docs/mathematics/finite-prompts.md, section 6).
 fn add_terms(length: f64, mean: f64, sums: &PairSums, terms: &mut [f64; QUANTITIES]) {
     let log_survival = if sums.extinction < 0.5 { (-sums.extinction).ln_1p() } else { sums.survival.ln() };
     let [n1, n2, n3, n4] = sums.ups;

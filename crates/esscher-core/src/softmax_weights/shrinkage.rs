@@ -11,7 +11,8 @@ use super::WeightMoments;
 /// - c₁ = 1 − E S₂, c₂ = 1 − E S₂ − 6 E(S₃ − S₂²);
 /// - c₁′ = −E(S₂ − 4S₃ + 3S₂²), c₂′ = −E(S₂ + 14S₃ − 9S₂² − 78S₄ + 132 S₂S₃ − 60 S₂³).
 ///
-/// (The derivatives are ½ E Δ of the power sums, the heat equation in the scores; see derivation.md.)
+/// (The derivatives are ½ E Δ of the power sums, the heat equation in the scores; see
+/// `docs/mathematics/finite-prompts.md`, section 4.)
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Shrinkage {
     /// 1 − c₁ = E S₂, kept as the deficit because it is of order 1/L.

@@ -1,6 +1,6 @@
 //! One token's share in a prompt: the moments E[ uᵃ hᵇ exp(−u) ], u = eˢ⁺ˡ, of a site with log-weight ℓ = shift + τg.
 //!
-//! Everything about L tokens is an integral over s of such moments (see `derivation.md`). Both the
+//! Everything about L tokens is an integral over s of such moments (see `docs/mathematics/finite-prompts.md`). Both the
 //! integral over s and the one over g are of analytic, fast-decaying functions, so the trapezoid rule
 //! converges geometrically. The two grids share one lattice: s and ℓ step by multiples of
 //! [`LATTICE`], so x = s + ℓ meets exp(−eˣ) on a fixed table and no exponential is computed per node.

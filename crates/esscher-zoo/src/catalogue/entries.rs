@@ -21,7 +21,8 @@ use crate::softmax::{Reach, Softmax};
 use crate::ssd::StateSpaceDuality;
 use crate::swax;
 
-pub(super) const HYBRIDS: &[Hybrid] = &[Hybrid {
+// Static, not constant: a crate that reads a constant table compiles every mechanism in it again.
+pub(super) static HYBRIDS: &[Hybrid] = &[Hybrid {
     name: "swax",
     summary: "SWAX: mLSTM and softmax over a short window in turn, the window drawn anew for every batch of training.",
     year: 2025,
@@ -78,7 +79,7 @@ fn gated(sizes: Sizes) -> GatedLinearAttention {
     GatedLinearAttention { key_width: sizes.key, value_width: sizes.value }
 }
 
-pub(super) const ENTRIES: &[Entry] = &[
+pub(super) static ENTRIES: &[Entry] = &[
     Entry {
         name: "softmax",
         summary: "Softmax attention: weights exp(q·k/√d_k) over the tokens so far, divided by their sum.",

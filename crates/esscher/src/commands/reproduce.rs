@@ -4,7 +4,7 @@ use super::{compute, settings};
 use crate::arguments::{Common, RunArguments};
 use crate::ending::{Ending, Trouble};
 use crate::output::{answer, even_unheard, path, say, shown};
-use esscher_claims::{Request, Scale, verdict_word};
+use esscher_claims::{Request, Scale, left_out_sentence, verdict_word};
 use esscher_lab::Share;
 use esscher_report::Verdict;
 use serde_json::json;
@@ -40,9 +40,14 @@ pub(super) fn reproduce(
                 "folder": one.folder.as_deref().map(path) })
     });
     let found: Vec<_> = found.collect();
+    let names: Vec<_> = reproduction.left_out.iter().map(|claim| claim.name).collect();
     let count = |verdict| findings.iter().filter(|one| one.verdict == verdict).count();
+    let left_out = match reproduction.left_out.as_slice() {
+        [] => String::new(),
+        some => format!("\n{}", left_out_sentence(some)),
+    };
     let text = format!(
-        "\n{} claims hold, {} fail, {} not measurable here ({:.0} s)\nreport: {}",
+        "{left_out}\n{} claims hold, {} fail, {} not measurable here ({:.0} s)\nreport: {}",
         count(Verdict::Holds),
         count(Verdict::Fails),
         count(Verdict::NotMeasurable),
@@ -51,7 +56,8 @@ pub(super) fn reproduce(
     );
     even_unheard(answer(
         common,
-        json!({ "outcome": "finished", "report": reproduction.report.as_deref().map(path), "claims": found }),
+        json!({ "outcome": "finished", "report": reproduction.report.as_deref().map(path), "claims": found,
+                "left_out": names }),
         text,
     ))?;
     Ok(if count(Verdict::Fails) > 0 { Ending::ClaimFails } else { Ending::Done })
