@@ -61,7 +61,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         "keys": keys.markdown,
         "names": partial(subjects.table, str(config.nav)),
     }
-    for file in [file for file in files if file.src_uri.endswith(".ipynb")]:
+    for file in list(files):
+        if not file.src_uri.endswith(".ipynb"):
+            continue
         text, figures = notebooks.page(Path(file.abs_src_path), TARGET / "docs-cache" / "notebooks")
         uri = Path(file.src_uri)
         _add(files, config, str(uri.with_suffix(".md")), text)

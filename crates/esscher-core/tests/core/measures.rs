@@ -1,8 +1,6 @@
 //! The laws of a measure, checked by one function on every family, and what each family alone promises.
 
-mod common;
-
-use common::{skew_gaussian, skew_mixture};
+use crate::common::{skew_gaussian, skew_mixture};
 use esscher_core::measure::laws::{LawTolerance, LawViolation, check_laws};
 use esscher_core::measure::{
     Affine, Cube, Custom, Empirical, Gaussian, Laplace, Law, Measure, Mixture, Product, Prompt, Rademacher,

@@ -1,8 +1,6 @@
 //! Rate fits, regimes and horizons: exact power laws, coverage by simulation, curvature, and crossings to the token.
 
-mod common;
-
-use common::{length, lengths};
+use crate::common::{length, lengths};
 use esscher_core::attention::Softmax;
 use esscher_core::concentration::{
     Dependence, Estimator, Horizon, RateFit, RatePoint, Regime, SpreadBasis, horizon, horizon_in_batches,

@@ -1,8 +1,6 @@
 //! Training, measured: stability in L, the horizon of the in-context theorem, the drift, limits and refusals.
 
-mod common;
-
-use common::{StopAfter, length};
+use crate::common::{StopAfter, length};
 use esscher_core::concentration::{Dependence, Horizon, RatePoint, local_slopes, rate_fit};
 use esscher_core::measure::{Cube, Law, Rademacher};
 use esscher_core::regression::{

@@ -1,9 +1,7 @@
 //! Regression by simulation: gradients against differences, risks against closed forms, and every result bit for bit
 //! against itself on other threads and after interruptions.
 
-mod common;
-
-use common::StopAfter;
+use crate::common::StopAfter;
 use esscher_core::measure::{Cube, Gaussian, Law, Mixture, Rademacher};
 use esscher_core::numerics::radius::RadiusLaw;
 use esscher_core::numerics::statistics::Summary;

@@ -1,8 +1,6 @@
 //! Simulated prompts: against the exact engine, against brute force, and bit for bit against themselves.
 
-mod common;
-
-use common::{StopAfter, lengths, skew_gaussian, skew_head, skew_mixture};
+use crate::common::{StopAfter, lengths, skew_gaussian, skew_head, skew_mixture};
 use esscher_core::attention::{Attention, Softmax};
 use esscher_core::measure::{Affine, Cube, Empirical, Gaussian, Law, Measure, Mixture, Rademacher, Sphere};
 use esscher_core::numerics::statistics::Summary;

@@ -1,8 +1,6 @@
 //! The exact scalars: against high-precision references, closed forms, identities, differences and each other.
 
-mod common;
-
-use common::{length, lengths};
+use crate::common::{length, lengths};
 use esscher_core::numerics::{Stream, normal, softmax};
 use esscher_core::prompt::PromptLength;
 use esscher_core::softmax_weights::{MAX_SCORE_DEVIATION, MomentTable, RELATIVE_TOLERANCE, WeightMoments};
@@ -75,12 +73,12 @@ fn compare_with(reference: &str) -> usize {
 
 #[test]
 fn moments_equal_the_160_bit_reference() {
-    assert_eq!(compare_with(include_str!("reference/softmax_moments.json")), 6 * 7 * 10);
+    assert_eq!(compare_with(include_str!("../reference/softmax_moments.json")), 6 * 7 * 10);
 }
 
 #[test]
 fn moments_equal_the_320_bit_reference_from_tau_0_to_10_and_one_token_to_a_trillion() {
-    assert_eq!(compare_with(include_str!("reference/softmax_moments_wide.json")), 12 * 11 * 14);
+    assert_eq!(compare_with(include_str!("../reference/softmax_moments_wide.json")), 12 * 11 * 14);
 }
 
 /// Two tokens: p = 1/(1 + e^{−τD}) with D = g₁ − g₂ ~ N(0, 2), one ordinary integral.
@@ -135,7 +133,7 @@ fn simulated_weights_agree_within_standard_errors() {
             [exact.mean_squared_error, exact.sum_of_squares, exact.variance, exact.variance_times_squares];
         for (k, expected) in expected.iter().enumerate() {
             let values: Vec<f64> = draws.iter().map(|draw| draw[k]).collect();
-            common::Simulated::of(&values).agrees_with(*expected, "moment");
+            crate::common::Simulated::of(&values).agrees_with(*expected, "moment");
         }
     }
 }

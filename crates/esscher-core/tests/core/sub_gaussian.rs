@@ -1,8 +1,6 @@
 //! Sub-Gaussian parameters of every family: the inequality at random tilts, and that optimal ones cannot be lowered.
 
-mod common;
-
-use common::{skew_gaussian, skew_mixture};
+use crate::common::{skew_gaussian, skew_mixture};
 use esscher_core::measure::{
     Affine, Cube, Custom, Empirical, Gaussian, Laplace, Law, Measure, Mixture, Product, Rademacher,
     Sharpness, Sphere, SubGaussian, Tilted,

@@ -1,8 +1,6 @@
 //! Attention as a map on measures: closed forms, gradients against differences, extreme scores, heads.
 
-mod common;
-
-use common::{skew_gaussian, skew_head, skew_mixture};
+use crate::common::{skew_gaussian, skew_head, skew_mixture};
 use esscher_core::attention::{Attention, Heads, Linear, Moment, Projections, Scaling, Softmax};
 use esscher_core::measure::{Cube, Empirical, Gaussian, Law, Measure, Rademacher, Sphere};
 use esscher_core::numerics::linalg;

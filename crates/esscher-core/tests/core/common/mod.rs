@@ -1,5 +1,4 @@
 //! What several test files share: small heads and laws, and the brute-force simulation of finite prompts.
-#![allow(dead_code, unreachable_pub, reason = "each test file is its own crate and uses a part")]
 
 use esscher_core::attention::{Attention, Softmax};
 use esscher_core::measure::{Empirical, Gaussian, Law, Measure, Mixture};
@@ -9,28 +8,28 @@ use esscher_core::{Mat, Monitor, mat};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-pub fn length(tokens: u64) -> PromptLength {
+pub(crate) fn length(tokens: u64) -> PromptLength {
     PromptLength::new(tokens).unwrap()
 }
 
-pub fn lengths(tokens: &[u64]) -> Vec<PromptLength> {
+pub(crate) fn lengths(tokens: &[u64]) -> Vec<PromptLength> {
     tokens.iter().map(|&tokens| length(tokens)).collect()
 }
 
 /// A head from R² queries to R³ tokens to R² outputs, nothing square or symmetric about it.
-pub fn skew_head() -> Softmax {
+pub(crate) fn skew_head() -> Softmax {
     let score = mat![[0.7, -0.2], [0.1, 0.5], [-0.4, 0.3]];
     let value = mat![[1.0, 0.5, -0.3], [-0.2, 2.0, 0.4]];
     Softmax::new(score.as_ref(), value.as_ref()).unwrap()
 }
 
-pub fn skew_gaussian() -> Gaussian {
+pub(crate) fn skew_gaussian() -> Gaussian {
     let covariance = mat![[1.0, 0.3, -0.1], [0.3, 0.8, 0.2], [-0.1, 0.2, 1.5]];
     Gaussian::new(&[0.3, -0.5, 0.2], covariance.as_ref()).unwrap()
 }
 
 /// Two Gaussians and an atom in R³.
-pub fn skew_mixture() -> Mixture {
+pub(crate) fn skew_mixture() -> Mixture {
     let narrow = mat![[0.4, -0.1, 0.0], [-0.1, 0.5, 0.1], [0.0, 0.1, 0.3]];
     let components: Vec<(f64, Law)> = vec![
         (0.5, Arc::new(skew_gaussian())),
@@ -42,13 +41,13 @@ pub fn skew_mixture() -> Mixture {
 
 /// Sample mean and its standard error.
 #[derive(Debug, Clone, Copy)]
-pub struct Simulated {
-    pub mean: f64,
-    pub standard_error: f64,
+pub(crate) struct Simulated {
+    pub(crate) mean: f64,
+    pub(crate) standard_error: f64,
 }
 
 impl Simulated {
-    pub fn of(values: &[f64]) -> Self {
+    pub(crate) fn of(values: &[f64]) -> Self {
         let count = values.len() as f64;
         let mean = values.iter().sum::<f64>() / count;
         let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (count - 1.0);
@@ -57,7 +56,7 @@ impl Simulated {
 
     /// Five standard errors: a false alarm has probability 6e-7, and the seeds are fixed.
     #[track_caller]
-    pub fn agrees_with(&self, exact: f64, what: &str) {
+    pub(crate) fn agrees_with(&self, exact: f64, what: &str) {
         // Some quantities are constant at L = 1: there the error is rounding.
         let distance =
             (self.mean - exact).abs() / (self.standard_error + 1e-12 * exact.abs() + f64::MIN_POSITIVE);
@@ -66,16 +65,16 @@ impl Simulated {
 }
 
 /// One prompt's squared deviations from the limit.
-pub struct PromptDraw {
-    pub output_offset: Vec<f64>,
-    pub output: f64,
-    pub score_gradient: f64,
-    pub value_gradient: f64,
-    pub participation: f64,
+pub(crate) struct PromptDraw {
+    pub(crate) output_offset: Vec<f64>,
+    pub(crate) output: f64,
+    pub(crate) score_gradient: f64,
+    pub(crate) value_gradient: f64,
+    pub(crate) participation: f64,
 }
 
 /// Brute force: draws prompts, runs ordinary attention on each, compares with the infinite prompt.
-pub fn simulate(
+pub(crate) fn simulate(
     head: &Softmax,
     tokens: &dyn Measure,
     query: &[f64],
@@ -107,10 +106,10 @@ pub fn simulate(
 }
 
 /// A monitor that lets a number of looks pass and then asks to stop.
-pub struct StopAfter(AtomicUsize);
+pub(crate) struct StopAfter(AtomicUsize);
 
 impl StopAfter {
-    pub fn looks(count: usize) -> Self {
+    pub(crate) fn looks(count: usize) -> Self {
         StopAfter(AtomicUsize::new(count))
     }
 }

@@ -1,8 +1,6 @@
 //! Exact risks of in-context regression: against each other, closed forms, first orders in 1/L and simulation.
 
-mod common;
-
-use common::length;
+use crate::common::length;
 use esscher_core::numerics::Stream;
 use esscher_core::regression::tasks::LinearTask;
 use esscher_core::regression::{

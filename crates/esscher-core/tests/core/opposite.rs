@@ -1,8 +1,6 @@
 //! A head and its opposite on one prompt: against references, closed forms, simulation, differences and limits.
 
-mod common;
-
-use common::{Simulated, length};
+use crate::common::{Simulated, length};
 use esscher_core::Error;
 use esscher_core::numerics::{Stream, softmax};
 use esscher_core::softmax_weights::{OppositePair, WeightMoments};
@@ -23,7 +21,7 @@ const LENGTHS: [u64; 9] = [2, 3, 5, 50, 1000, 30_000, 1_000_000, 1_000_000_000, 
 
 #[test]
 fn the_definitions_are_met_to_the_stated_tolerance() {
-    let reference: Value = serde_json::from_str(include_str!("reference/opposite_heads.json")).unwrap();
+    let reference: Value = serde_json::from_str(include_str!("../reference/opposite_heads.json")).unwrap();
     for row in reference.as_array().unwrap() {
         let value = |name: &str| row[name].as_f64().unwrap();
         let (tau, tokens) = (value("tau"), value("length") as u64);

@@ -1,8 +1,6 @@
 //! Linear attention on linear regression: closed forms against simulation, differences, flows and published values.
 
-mod common;
-
-use common::{Simulated, StopAfter, length};
+use crate::common::{Simulated, StopAfter, length};
 use esscher_core::numerics::{Stream, linalg};
 use esscher_core::prompt::PromptLength;
 use esscher_core::regression::{

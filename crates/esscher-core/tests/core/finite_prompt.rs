@@ -1,8 +1,8 @@
 //! Exact finite prompts at a query: against references, simulation, the delta method and each other.
 
-mod common;
-
-use common::{Simulated, StopAfter, length, lengths, simulate, skew_gaussian, skew_head, skew_mixture};
+use crate::common::{
+    Simulated, StopAfter, length, lengths, simulate, skew_gaussian, skew_head, skew_mixture,
+};
 use esscher_core::attention::{Attention, Softmax};
 use esscher_core::measure::{Affine, Gaussian, Law, Measure, Mixture, Rademacher};
 use esscher_core::numerics::linalg;
@@ -42,7 +42,7 @@ fn reference_mixture(reference: &Value) -> (Mixture, Softmax) {
 
 #[test]
 fn mixture_prompts_equal_the_320_bit_reference() {
-    let reference: Value = serde_json::from_str(include_str!("reference/gaussian_mixture.json")).unwrap();
+    let reference: Value = serde_json::from_str(include_str!("../reference/gaussian_mixture.json")).unwrap();
     let (tokens, head) = reference_mixture(&reference);
     let prompt = FinitePrompt::exact(&head, &tokens).unwrap();
     let mut worst: f64 = 0.0;
@@ -125,7 +125,7 @@ fn simulation_agrees(tokens: &dyn Measure, query: &[f64], tokens_per_prompt: u64
     let exact = FinitePrompt::exact(&head, tokens).unwrap();
     let exact = &exact.at_query(query, &[length(tokens_per_prompt)]).unwrap()[0];
     let draws = simulate(&head, tokens, query, tokens_per_prompt as usize, trials);
-    let of = |part: &dyn Fn(&common::PromptDraw) -> f64| {
+    let of = |part: &dyn Fn(&crate::common::PromptDraw) -> f64| {
         Simulated::of(&draws.iter().map(part).collect::<Vec<_>>())
     };
     of(&|draw| draw.output).agrees_with(exact.errors.output, "output error");
@@ -292,7 +292,7 @@ fn a_sink_and_a_bulk_are_right_at_long_queries() {
     for (query, tokens_per_prompt) in [(7.0, 100), (50.0, 4), (50.0, 100)] {
         let exact = &prompt.at_query(&[query], &[length(tokens_per_prompt)]).unwrap()[0];
         let draws = simulate(&head, &tokens, &[query], tokens_per_prompt as usize, 20_000);
-        let of = |part: &dyn Fn(&common::PromptDraw) -> f64| {
+        let of = |part: &dyn Fn(&crate::common::PromptDraw) -> f64| {
             Simulated::of(&draws.iter().map(part).collect::<Vec<_>>())
         };
         of(&|draw| draw.output_offset[0]).agrees_with(exact.bias[0], "bias");

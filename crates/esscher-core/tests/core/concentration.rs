@@ -1,8 +1,6 @@
 //! The paper's propositions, measured: rates against σ and H, constants of bounded laws, horizons, both engines.
 
-mod common;
-
-use common::{StopAfter, length};
+use crate::common::{StopAfter, length};
 use esscher_core::attention::Softmax;
 use esscher_core::concentration::{Concentration, Engine, Horizon, Quantity, Regime, regime};
 use esscher_core::measure::{Affine, Cube, Empirical, Gaussian, Law, Mixture, Rademacher, Sphere};

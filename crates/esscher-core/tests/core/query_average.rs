@@ -1,8 +1,6 @@
 //! Averages over queries: against one- and two-dimensional quadrature, simulation, and their own error bars.
 
-mod common;
-
-use common::{StopAfter, length, lengths, skew_gaussian, skew_head, skew_mixture};
+use crate::common::{StopAfter, length, lengths, skew_gaussian, skew_head, skew_mixture};
 use esscher_core::attention::Softmax;
 use esscher_core::measure::{Cube, Empirical, Gaussian, Law, Mixture, Sphere};
 use esscher_core::numerics::normal;
