@@ -1,6 +1,6 @@
 //! Simulated prompts: against the exact engine, against brute force, and bit for bit against themselves.
 
-use crate::common::{StopAfter, lengths, skew_gaussian, skew_head, skew_mixture};
+use crate::common::{StopAfter, lengths, long, skew_gaussian, skew_head, skew_mixture};
 use esscher_core::attention::{Attention, Softmax};
 use esscher_core::measure::{Affine, Cube, Empirical, Gaussian, Law, Measure, Mixture, Rademacher, Sphere};
 use esscher_core::numerics::statistics::Summary;
@@ -30,6 +30,7 @@ fn simulation_agrees_with_the_exact_engine_for_gaussian_and_mixture_tokens() {
     let off_centre = Arc::new(Gaussian::new(&[0.3, -0.5], mat![[0.4, 0.1], [0.1, 0.2]].as_ref()).unwrap());
     let mixture: Law =
         Arc::new(Mixture::new(vec![(0.3, standard.clone() as Law), (0.7, off_centre)]).unwrap());
+    let trials = if long() { 1500 } else { 300 };
     let all = lengths(&[1, 2, 7, 40, 300, 1000]);
     for (tokens, queries, count) in [
         (Arc::new(skew_gaussian()) as Law, standard.clone() as Law, 30),
@@ -44,7 +45,7 @@ fn simulation_agrees_with_the_exact_engine_for_gaussian_and_mixture_tokens() {
             tokens,
             queries.clone(),
             &all,
-            SampleOptions { queries: count, ..options(1500) },
+            SampleOptions { queries: count, ..options(trials) },
         )
         .unwrap();
         for (found, exact) in simulated(&prompts).lengths.iter().zip(&exact) {
@@ -53,7 +54,7 @@ fn simulation_agrees_with_the_exact_engine_for_gaussian_and_mixture_tokens() {
                 ("score gradient", &found.errors.score_gradient, exact.errors.score_gradient),
                 ("value gradient", &found.errors.value_gradient, exact.errors.value_gradient),
             ] {
-                assert_eq!(found.count(), 1500);
+                assert_eq!(found.count(), u64::from(trials));
                 let (mean, error) = (found.mean().unwrap(), found.standard_error().unwrap());
                 let allowed = 5.0 * error.hypot(exact.error) + 1e-9 * exact.value;
                 assert!((mean - exact.value).abs() < allowed, "{name}: {mean} ± {error} against {exact:?}");

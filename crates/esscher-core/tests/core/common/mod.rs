@@ -8,6 +8,11 @@ use esscher_core::{Mat, Monitor, mat};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+/// Whether the long form of the tests was asked for: ESSCHER_LONG_TESTS=1.
+pub(crate) fn long() -> bool {
+    std::env::var_os("ESSCHER_LONG_TESTS").is_some()
+}
+
 pub(crate) fn length(tokens: u64) -> PromptLength {
     PromptLength::new(tokens).unwrap()
 }
