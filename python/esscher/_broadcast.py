@@ -9,6 +9,8 @@ import numpy as np
 
 from esscher import _native
 
+_MOST_AXES = 32  # what NumPy broadcasts in all its versions
+
 
 def broadcast(function: Callable[..., Any], **arguments: Any) -> Any:
     """The function of single numbers at every combination of broadcast arguments: an array, or a number for numbers.
@@ -20,6 +22,9 @@ def broadcast(function: Callable[..., Any], **arguments: Any) -> Any:
     """
     # As Python's own numbers, so that the native module sees what was written: True, 10**30, "x".
     given = [_native.own_numbers(name, value) for name, value in arguments.items()]
+    for name, array in zip(arguments, given, strict=True):
+        if array.ndim > _MOST_AXES:
+            raise ValueError(f"{name}: expected at most {_MOST_AXES} axes, found {array.ndim}")
     try:
         shape = np.broadcast_shapes(*(array.shape for array in given))
     except ValueError:

@@ -37,6 +37,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from esscher import _native
+from esscher._arguments import word
 from esscher._equality import Compared
 from esscher._progress import Progress, ask, say
 from esscher.results import Results
@@ -260,7 +261,7 @@ def replace(
     >>> bool(np.allclose(audit.replace(ones, ones, ones, "mean", first=0), 1))
     True
     """
-    if window is None and order == "whole":
+    if window is None and word("order", order, "causal", "whole") == "whole":
         window = 0
     found: _Singles = _native.audit_replace(locals())
     return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from esscher import _native
+from esscher._arguments import word
 
 __all__ = ["Estimate"]
 
@@ -28,9 +29,7 @@ class Estimate(float):
 
     def __new__(cls, value: float, accuracy: str, error: float) -> Estimate:
         """A number, its class and its error, which is NaN where it is not known."""
-        if accuracy not in _CLASSES:
-            known = ", ".join(f'"{name}"' for name in _CLASSES)
-            raise ValueError(f"accuracy is {accuracy!r}: expected one of {known}")
+        word("accuracy", accuracy, *_CLASSES)
         self = super().__new__(cls, _native.read_real("value", value))
         self.accuracy = accuracy
         self.error = _native.read_real("error", error)

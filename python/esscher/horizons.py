@@ -8,6 +8,7 @@ from typing import Literal
 
 from numpy.typing import ArrayLike
 
+from esscher._arguments import given
 from esscher._native import Measure, SoftmaxAttention
 from esscher._progress import Progress
 from esscher.estimate import Estimate
@@ -93,9 +94,11 @@ def horizon(
     >>> import esscher as es
     >>> head = es.SoftmaxAttention(score=[[1.0]], value=[[1.0]])
     >>> print(es.horizon(head, es.Gaussian.standard(1), query=[0.5], tolerance=0.01))
-    L = 16050 tokens: root-mean-square error 9.999824e-3, at most 0.01 (exact)
+    16,050 tokens suffice: the root-mean-square error is at most 0.01 (exact)
     """
-    answer = ask("horizon", **locals())
+    arguments = locals()
+    given(head=head, tokens=tokens, tolerance=tolerance)
+    answer = ask("horizon", **arguments)
     (row,) = answer.rows()
     value, spread = (nan if row[name] is None else row[name] for name in ("value", "error"))
     error = Estimate(value, row["accuracy"], spread)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from esscher import _native
+from esscher._arguments import items
 from esscher._native import ExactFlow, Gaussian, exact_softmax_flow
 from esscher._progress import Progress, ask
 from esscher.results import Results
@@ -194,12 +195,12 @@ def depth(start: Gaussian, layers: Iterable[Layer], step_size: float = 1.0) -> L
     >>> round(float(stack["trace"][-1]), 3)                          # near S(2) = 1/5
     0.2
     """
-    layers = list(layers)
-    for layer in layers:
+    stack: list[Layer] = []
+    for layer in items("layers", layers, "Layer objects"):
         if not isinstance(layer, Layer):
             raise TypeError(f"layers: expected Layer objects, found an object of type {type(layer).__name__}")
-    found = _native.depth(start, layers, step_size)
-    return LayerStack(found, title=f"{len(layers)} residual layers")
+        stack.append(layer)
+    return LayerStack(_native.depth(start, stack, step_size), title=f"{len(stack)} residual layers")
 
 
 def _evenly(end_time: Any) -> _Array:

@@ -51,7 +51,7 @@ def ask(
     >>> import esscher as es
     >>> answer = es.ask("horizon", tokens="gaussian:1", query=[0.5], tolerance=0.01)
     >>> answer.sentences[0]
-    'L = 16050 tokens: root-mean-square error 9.999824e-3, at most 0.01 (exact)'
+    '16,050 tokens suffice: the root-mean-square error is at most 0.01 (exact)'
     >>> answer.rows()[0]["length"]
     16050
     """

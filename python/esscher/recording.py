@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from esscher import _native, _paths
+from esscher import _arguments, _native, _paths
 from esscher._equality import Compared
 
 __all__ = ["Recorder", "Recording", "record"]
@@ -128,8 +128,7 @@ class Recorder(Compared):
         layer's output is added to, ``output`` (width, heads·d) the matrix that takes the heads' outputs there.
         """
         where = f"layer {len(self._layers)}"
-        if order not in ("causal", "whole"):
-            raise ValueError(f'{where}: order must be "causal" or "whole", found {order!r}')
+        order = _arguments.word(f"{where}: order", order, "causal", "whole")
         given = {"queries": queries, "keys": keys, "values": values}
         q, k, v = (_numbers(f"{where}: {name}", array, 3) for name, array in given.items())
         if q.shape[0] != k.shape[0]:

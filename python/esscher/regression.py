@@ -6,7 +6,6 @@ through three functions of the score variance (:func:`response`), so that no pro
 
 from __future__ import annotations
 
-import copy
 from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
@@ -22,7 +21,7 @@ from esscher._progress import Progress, ask
 from esscher.estimate import Estimate
 from esscher.flows import Attention, Flow, Method, Training, title_of
 from esscher.results import Results
-from esscher.tasks import Predictor, Task, made_again, of_native, recipe
+from esscher.tasks import Predictor, Task, kept, made_again, of_native, recipe
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -276,7 +275,9 @@ class LinearRegression(_Trained, Task):
         """
         if initial is None:
             initial = 0.5 * self.linear_attention().scale_bounds[1]
-        start = Block.initial(np.eye(self.dimension), initial) if isinstance(initial, float | int) else initial
+        start: Any = initial
+        if isinstance(initial, float | int):
+            start = Block.initial(np.eye(self.dimension), _native.read_real("initial", initial))
         found = ask("flow", self._native.flow, locals(), initial=start)
         return Flow(found, title=title_of(attention, prompt_length, self.dimension), noise_floor=self.noise_floor)
 
@@ -359,8 +360,11 @@ class SpectralTask(_Trained, _native.SpectralTask):
     def __init__(self, eigenvalues: ArrayLike | _native.SpectralTask, *more: Any, **named: Any) -> None:
         # The native half has read the arguments: they are kept for pickles.
         of_another = isinstance(eigenvalues, _native.SpectralTask)
-        made_by = (partial(SpectralTask, **named), (eigenvalues, *more))
-        self._made_by: Any = getattr(eigenvalues, "_made_by", None) if of_another else copy.deepcopy(made_by)
+        if of_another:
+            self._made_by: Any = getattr(eigenvalues, "_made_by", None)
+            return
+        keywords = {name: kept(value) for name, value in named.items()}
+        self._made_by = (partial(SpectralTask, **keywords), tuple(map(kept, (eigenvalues, *more))))
 
     def __reduce__(self) -> tuple[Any, ...]:
         made_by: tuple[Any, ...] = self._made_by
@@ -402,7 +406,9 @@ class SpectralTask(_Trained, _native.SpectralTask):
         """
         if initial is None:
             initial = 0.5 * self.proved_scale
-        start = self.initial(initial) if isinstance(initial, float | int) else initial
+        start: Any = initial
+        if isinstance(initial, float | int):
+            start = self.initial(_native.read_real("initial", initial))
         found = ask("flow", self._flow, locals(), initial=start)
         return self._found(Flow, found, attention, prompt_length)
 
@@ -447,8 +453,10 @@ class DrawnCovariates:
         longest: int = 100,
         seed: int = 0,
     ) -> None:
-        self._recipe = recipe(locals())
-        self._native = _native.DrawnCovariates(self._recipe)
+        asked = locals()
+        # What cannot be read is refused by name before it is kept.
+        self._native = _native.DrawnCovariates(asked)
+        self._recipe = recipe(asked)
         self.noise_floor = 0.5 * _native.read_real("noise", noise)
         """Half the variance of the query's noise."""
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from esscher._arguments import items
 from esscher._equality import Compared
 
 if TYPE_CHECKING:
@@ -42,15 +43,24 @@ class Results(Compared):
         if not isinstance(columns, Mapping):
             found = type(columns).__name__
             raise TypeError(f"columns: expected a dictionary of columns by name, found an object of type {found}")
-        self._columns: dict[str, NDArray[Any]] = {str(name): _column(name, it) for name, it in columns.items()}
+        self._columns: dict[str, NDArray[Any]] = {}
+        for name, it in columns.items():
+            if str(name) in self._columns:
+                raise ValueError(f"columns: two of them are called {str(name)!r}")
+            self._columns[str(name)] = _column(name, it)
         for name, values in self._columns.items():
             if values.ndim != 1:
                 raise ValueError(f"column {name!r}: expected one axis, found shape {values.shape}")
         sizes = {name: len(values) for name, values in self._columns.items()}
         if len(set(sizes.values())) > 1:
             raise ValueError(f"columns of different lengths: {sizes}")
+        if not isinstance(title, str):
+            raise TypeError(f"title: expected a text, found an object of type {type(title).__name__}")
         self.title = title
-        self.notes = tuple(notes)
+        self.notes = tuple(items("notes", notes, "a list of texts"))
+        for note in self.notes:
+            if not isinstance(note, str):
+                raise TypeError(f"notes: expected a list of texts, found an object of type {type(note).__name__}")
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -105,6 +115,8 @@ class Results(Compared):
         """
         if ax is None:
             ax = _optional("matplotlib.pyplot", "plot").subplots()[1]
+        elif not hasattr(ax, "get_title"):
+            raise TypeError(f"ax: expected axes of matplotlib, found an object of type {type(ax).__name__}")
         self._draw(ax, **style)
         if self.title and not ax.get_title():
             ax.set_title(self.title)

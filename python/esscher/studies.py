@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from esscher import _figures, _native
+from esscher import _arguments, _figures, _native
 from esscher._native import Measure, SoftmaxAttention
 from esscher._progress import Progress, ask
 from esscher.horizons import Quantity
@@ -21,6 +21,7 @@ __all__ = ["Study", "concentration"]
 
 # What arguments are called as keys of the question.
 _NAMES = {
+    "kind": "lengths, trials",
     "exact.directions": "directions",
     "exact.randomisations": "randomisations",
     "sampled.trials": "trials",
@@ -82,11 +83,7 @@ class Study(Results):
 
     def _measured(self, quantity: str) -> dict[str, Any]:
         """Values with what is known of their errors: all of it, where their joint law is."""
-        try:
-            values, errors, (covariance, draws) = self._quantities[quantity]
-        except KeyError:
-            known = " or ".join(f'"{name}"' for name in self._quantities)
-            raise ValueError(f'quantity is "{quantity}": expected {known}') from None
+        values, errors, (covariance, draws) = self._quantities[_arguments.word("quantity", quantity, *self._quantities)]
         if covariance is None:
             return {"values": values, "errors": errors}
         return {"values": values, "covariance": covariance, "draws": draws}
@@ -162,8 +159,8 @@ def concentration(
     >>> round(study.operator_norm, 12), round(study.rate().exponent, 1)       # H = ½: κ = 1
     (0.5, 1.0)
     """
-    if engine not in ("best", "exact", "sampled"):
-        raise ValueError(f'engine is "{engine}": expected "best", "exact" or "sampled"')
+    _arguments.given(head=head, tokens=tokens, queries=queries, lengths=lengths)
+    _arguments.word("engine", engine, "best", "exact", "sampled")
     in_score = _native.read_truth("score_gradient", score_gradient)
     request = {
         "head": head,

@@ -5,10 +5,9 @@ A prompt is L examples (x, y) of one task and a query (x_q, 0); the layer is to 
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from numbers import Real
+from numbers import Number
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -140,8 +139,9 @@ class Task:
         )
 
     def _made_of(self, native: Any, *before: Any, asked: dict[str, Any]) -> None:
+        # What cannot be read is refused by name before it is kept.
+        self._native = native(*before, asked)
         self._recipe = recipe(asked)
-        self._native = native(*before, self._recipe)
 
     dimension: int = of_native("dimension", "The dimension d of a covariate.")
 
@@ -244,9 +244,9 @@ class Task:
         >>> bool(found["risk"][0] < found["risk"][2:].min())                     # the posterior mean
         True
         """
-        for name, value in (("ridge", ridge), ("gradient_step", gradient_step), ("neighbours", neighbours)):
-            if isinstance(value, bool) or not isinstance(value, Real | None):
-                raise TypeError(f"{name}: expected a number, found an object of type {type(value).__name__}")
+        ridge = None if ridge is None else _native.read_real("ridge", ridge)
+        gradient_step = _native.read_real("gradient_step", gradient_step)
+        neighbours = _native.read_whole("neighbours", neighbours, 1, 2**32 - 1)
         wanted: list[tuple[str, str, float]] = []
         if ridge is not None:
             wanted.append((f"ridge, λ = {ridge:g}", "ridge", ridge))
@@ -359,9 +359,13 @@ class ClassificationTask(Task):
 
 
 def recipe(asked: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of a constructor to make its object again, for pickles: copies, since arrays may be changed."""
-    arguments = {name: value for name, value in asked.items() if name not in ("self", "__class__")}
-    return {name: it if isinstance(it, Measure) else copy.deepcopy(it) for name, it in arguments.items()}
+    """The arguments of a constructor to make its object again, for pickles, once they have been read."""
+    return {name: kept(value) for name, value in asked.items() if name not in ("self", "__class__")}
+
+
+def kept(value: Any) -> Any:
+    """What was read of an argument: arrays are copied, since they may be changed; lists and tensors become arrays."""
+    return value if isinstance(value, Measure | Number | str | None) else np.array(value)
 
 
 def made_again(kind: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:

@@ -31,6 +31,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from esscher import _native
+from esscher._arguments import items
 from esscher._equality import Compared, made_alike
 from esscher.results import Results
 from esscher.tasks import of_native
@@ -159,8 +160,10 @@ class DynamicalSystem(Compared):
 
     def simulate(self, inputs: ArrayLike) -> NDArray[np.float64]:
         """The outputs y (length, d_out) on inputs u (length, d_in)."""
-        found: NDArray[np.float64] = _native.zoo_simulate({**vars(self), "inputs": inputs})
-        return found
+        numbers = _native.zoo_array("inputs", inputs)
+        if not np.isfinite(numbers).all():
+            raise ValueError("inputs: expected finite numbers")
+        return _finite("an output of the dynamical system", _native.zoo_simulate({**vars(self), "inputs": numbers}))
 
 
 class Mechanism:
@@ -241,7 +244,7 @@ class Mechanism:
         with_state = _native.read_truth("return_state", return_state)
         call = _Call(self, ports, parameters, lengths, packed, initial)
         outputs, states = self._native.evaluate(form, call)
-        shaped = outputs.reshape(call.output_shape)
+        shaped = call.outputs(outputs)
         return (shaped, call.states_out(states)) if with_state else shaped
 
     def gradient(
@@ -300,7 +303,10 @@ class Mechanism:
         True
         """
         call = self._one_sequence("a dynamical system", parameters, ports)
-        return DynamicalSystem(**self._native.dynamical_system(call))
+        system = DynamicalSystem(**self._native.dynamical_system(call))
+        for name in ("transition", "input", "readout", "feedthrough"):
+            _finite(f"the {name} of the dynamical system of {self.name}", getattr(system, name))
+        return system
 
     def weights(
         self, *, channel: int = 0, parameters: Mapping[str, ArrayLike] | None = None, **ports: ArrayLike
@@ -384,14 +390,17 @@ class Stream:
     @property
     def state(self) -> State:
         """The state, a copy; setting it goes on from there."""
-        return State(*self._native.state())
+        return _state_of(self.mechanism, *self._native.state())
 
     @state.setter
     def state(self, state: State) -> None:
         self._native.set_state(*_read_state("state", state))
 
     def step(self, **ports: ArrayLike) -> _Array:
-        """Absorbs a token and answers it: an output (width,) or (heads, width)."""
+        """Absorbs a token and answers it: an output (width,) or (heads, width).
+
+        Where an output overflows the call is refused, but the token is absorbed: a copy of the stream goes on without.
+        """
         if not self.mechanism.causal:
             raise ValueError(f"{self.mechanism.name} absorbs all tokens before it reads the first: absorb, then read")
         return self._act("step", ports)
@@ -412,8 +421,8 @@ class Stream:
         self._read(ports, _SEQUENCES)
         call = _Call(self.mechanism, ports, self._parameters, initial=self.state)
         outputs, (state,) = self.mechanism._native.evaluate("chunked", call)
+        shaped = call.outputs(outputs)
         self._native.set_state(*state)
-        shaped: _Array = outputs.reshape(call.output_shape)
         return shaped
 
     def copy(self) -> Stream:
@@ -424,7 +433,7 @@ class Stream:
 
     def _act(self, what: Literal["step", "absorb", "read"], ports: Mapping[str, ArrayLike]) -> _Array:
         shape, tokens = self._read(ports, _TOKENS)
-        found: _Array = self._native.act(what, tokens)
+        found = _finite(f"an output of {self.mechanism.name}", self._native.act(what, tokens))
         return found if what == "absorb" else found.reshape((*shape, self.mechanism.output_width))
 
     def _read(self, ports: Mapping[str, ArrayLike], shapes: Mapping[int, str]) -> tuple[tuple[int, ...], list[_Array]]:
@@ -477,6 +486,7 @@ class _Call:
         packed: ArrayLike | None = None,
         initial: State | Sequence[State] | None = None,
     ) -> None:
+        self.mechanism = mechanism
         self.tokens = _read_ports(mechanism, ports, _SEQUENCES)
         found = self.tokens[0].shape
         shape = found[:-1]
@@ -516,8 +526,12 @@ class _Call:
 
     def states_out(self, states: list[tuple[int, _Array]]) -> State | tuple[State, ...]:
         """One state, or one per sequence."""
-        made = tuple(State(seen, numbers) for seen, numbers in states)
+        made = tuple(_state_of(self.mechanism, *state) for state in states)
         return made[0] if self.single else made
+
+    def outputs(self, found: _Array) -> _Array:
+        """The outputs in the shape of the ports."""
+        return _finite(f"an output of {self.mechanism.name}", found).reshape(self.output_shape)
 
     def gradient(
         self, made: Any, output_slopes: ArrayLike, state_slopes: State | Sequence[State] | None = None
@@ -530,7 +544,10 @@ class _Call:
             raise ValueError("output_slopes: expected finite numbers")
         found = made.backward(self, slopes, self.states_in("state_slopes", state_slopes))
         parts = zip(self.names, found, [*self.tokens, *self.parameters], strict=True)
-        return {name: part.reshape(np.shape(like)) for name, part, like in parts}
+        return {
+            name: _finite(f"the derivative of {self.mechanism.name} in {name}", part).reshape(np.shape(like))
+            for name, part, like in parts
+        }
 
 
 # Shapes of ports, by the number of axes.
@@ -585,15 +602,34 @@ def _read_state(what: str, state: State) -> tuple[int, ArrayLike]:
     return _whole("seen", state.seen, 0, _LARGEST), state.numbers
 
 
+def _finite(what: str, numbers: _Array) -> _Array:
+    """Numbers on their way out: no port holds NaN or infinity, so that these are too large for their precision."""
+    if not np.isfinite(numbers).all():
+        raise ValueError(_overflow(what, numbers))
+    return numbers
+
+
+def _overflow(what: str, numbers: _Array) -> str:
+    precision = "single" if numbers.dtype == np.float32 else "double"
+    return f"{what} overflows {precision} precision: scale the ports or the parameters down"
+
+
+def _state_of(mechanism: Mechanism, seen: int, numbers: _Array) -> State:
+    """A state on its way out. The largest score so far is −∞ before the first."""
+    if not (numbers < np.inf).all():
+        raise ValueError(_overflow(f"the state of {mechanism.name}", numbers))
+    return State(seen, numbers)
+
+
 def _read_lengths(what: str, lengths: ArrayLike, most: int) -> list[int]:
     """Lengths of sequences, each from 1 to ``most``."""
     return [_whole(what, length, 1, most) for length in _listed(what, lengths)]
 
 
 def _listed(what: str, values: Any) -> list[Any]:
-    if isinstance(values, str) or not hasattr(values, "__len__") or not hasattr(values, "__iter__"):
+    if not hasattr(values, "__len__"):
         raise TypeError(f"{what}: expected a list, found an object of type {type(values).__name__}")
-    return list(values)
+    return list(items(what, values))
 
 
 def _whole(what: str, value: Any, least: int, most: int) -> int:
@@ -612,7 +648,7 @@ def _whole(what: str, value: Any, least: int, most: int) -> int:
 def _precision(dtype: DTypeLike) -> np.dtype[Any]:
     try:
         precision = np.dtype(dtype)
-    except TypeError:
+    except Exception:  # whatever NumPy has against it, such as half a character
         precision = np.dtype(object)
     if precision not in (np.dtype(np.float32), np.dtype(np.float64)):
         raise TypeError(f"dtype: expected float32 or float64, found {dtype!r}")

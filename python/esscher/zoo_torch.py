@@ -74,7 +74,7 @@ class _Forward(torch.autograd.Function):
         (outputs, _), ctx.made = mechanism._native.forward(ctx.call)
         # Nothing of these is read again by us: saving lets PyTorch notice tensors that were changed in between.
         ctx.save_for_backward(*tensors)
-        return torch.from_numpy(outputs.reshape(ctx.call.output_shape))
+        return torch.from_numpy(ctx.call.outputs(outputs))
 
     @staticmethod
     def backward(ctx: Any, *slopes: torch.Tensor) -> tuple[torch.Tensor | None, ...]:

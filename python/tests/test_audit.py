@@ -190,6 +190,7 @@ def test_the_state_is_counted_in_tokens():
         ),
         ({"values": [["x"]]}, TypeError, "values: expected an array of real numbers"),
         ({"scale": 0}, ValueError, "scale is 0: expected a number above 0"),
+        ({"order": np.ones(2)}, TypeError, "order: expected a text, found an object of type ndarray"),
         ({"order": "backwards"}, ValueError, 'order is "backwards": expected "causal" or "whole"'),
         ({"running": "fast"}, ValueError, 'running is "fast": expected "offline" or "streaming"'),
         ({"order": "whole", "window": 64}, ValueError, "window is 64: expected 0 where every token sees all"),

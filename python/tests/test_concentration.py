@@ -72,6 +72,8 @@ def test_single_precision_and_missing_gradients():
     assert "score_gradient_error" not in single.names
     with pytest.raises(ValueError, match="quantity"):
         single.rate("score-gradient")
+    with pytest.raises(TypeError, match="quantity: expected a text, found an object of type list"):
+        single.rate([])
 
 
 def test_a_study_keeps_what_its_fits_need():
@@ -231,6 +233,12 @@ def test_fits_that_make_no_sense_say_why(name):
         es.rate_fit(*arguments, **keywords)
 
 
+def test_a_horizon_needs_its_head_and_tokens():
+    for head, tokens, name in [(None, NORMAL, "head"), ({}, NORMAL, "head"), (HEAD, None, "tokens")]:
+        with pytest.raises((TypeError, ValueError), match=f"^{name}: expected a value"):
+            es.horizon(head, tokens, tolerance=0.1)
+
+
 def test_a_horizon_is_where_the_error_meets_the_tolerance():
     query = [0.5, -0.3]
     found = es.horizon(HEAD, NORMAL, query=query, tolerance=0.01)
@@ -238,8 +246,8 @@ def test_a_horizon_is_where_the_error_meets_the_tolerance():
     assert found.bracket == (found.length - 1, found.length)
     errors = es.finite_prompt(HEAD, NORMAL, query, found.bracket)["output_error"] ** 0.5
     assert errors[1] <= 0.01 < errors[0]
-    assert str(found).startswith(f"L = {found.length} tokens: root-mean-square error 9.99")
-    assert str(found).endswith(", at most 0.01 (exact)")
+    assert str(found).startswith(f"{found.length:,} tokens suffice: the root-mean-square error is at most 0.01")
+    assert str(found).endswith("at most 0.01 (exact)")
 
 
 def test_a_horizon_over_a_law_of_queries():
@@ -259,7 +267,7 @@ def test_horizons_at_both_ends():
     assert (one.length, one.bracket) == (1, (None, 1))
     beyond = es.horizon(HEAD, NORMAL, query=[0.0, 0.0], tolerance=1e-9)
     assert (beyond.outcome, beyond.length, beyond.bracket) == ("beyond", None, (10**12, None))
-    assert str(beyond).startswith("more than 1000000000000 tokens: the root-mean-square error there is still 1.1")
+    assert str(beyond).startswith("more than 1,000,000,000,000 tokens (1 trillion) are needed")
 
 
 def test_given_tokens_stand_for_their_gaussian():
@@ -267,7 +275,7 @@ def test_given_tokens_stand_for_their_gaussian():
     found = es.horizon(HEAD, tokens, query=[0.5, 0.0], tolerance=0.1)
     gaussian = es.Gaussian(tokens.mean(axis=0), np.cov(tokens.T, bias=True))
     assert found.length == es.horizon(HEAD, gaussian, query=[0.5, 0.0], tolerance=0.1).length
-    assert str(found).startswith("tokens: the Gaussian with the mean and covariance of the 500 given tokens\nL = ")
+    assert str(found).startswith("tokens: the Gaussian with the mean and covariance of the 500 given tokens\n")
 
 
 @pytest.mark.parametrize("tolerance", [0.0, -1.0, np.nan, np.inf])
@@ -323,7 +331,19 @@ WRONG_STUDIES = {
     "no head": (ValueError, "head", dict(head="softmax")),
     "another head": (TypeError, "head", dict(head=es.LinearAttention(np.eye(2), np.eye(2)))),
     "no room": (ValueError, "fit into memory", dict(tokens=es.Cube(2), lengths=np.arange(1, 1000), trials=2**24)),
-    "too much work": (ValueError, "units of work", dict(tokens=es.Cube(2), lengths=[10**9], trials=2**24)),
+    "huge queries per prompt": (ValueError, "^query_count: the number is too large", dict(query_count=10**400)),
+    "many tokens": (ValueError, "^lengths, trials: ", dict(tokens=es.Cube(2), lengths=[10**6], trials=10**6)),
+    "a head that is not there": (TypeError, "^head: expected a value, found None", dict(head=None)),
+    "an empty head": (ValueError, "^head: expected a value, found a dictionary without entries", dict(head={})),
+    "tokens that are not there": (TypeError, "^tokens: expected a value, found None", dict(tokens=None)),
+    "queries that are not there": (TypeError, "^queries: expected a value, found None", dict(queries=None)),
+    "an array for a head": (ValueError, "^head: expected at most 2200000 entries", dict(head=np.ones((2000, 2000)))),
+    "an array for an engine": (TypeError, "^engine: expected a text, found .* ndarray", dict(engine=np.ones(2))),
+    "too much work": (
+        ValueError,
+        "^lengths, trials: .* units of work",
+        dict(tokens=es.Cube(2), lengths=[10**9], trials=2**24),
+    ),
 }
 
 

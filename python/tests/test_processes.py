@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 PRELUDE = """
-import os, sys, threading, time
+import os, re, sys, threading, time
 os.environ["ESSCHER_PROGRESS"] = "0"
 import numpy as np
 import esscher as es
@@ -35,6 +35,11 @@ def endless_cache():
     while True:
         cache.absorb(rows, rows)
 
+def long_run():
+    longer, changed = re.subn(r"(?m)^trials = \\d+$", "trials = 600000", es.example("concentration"))
+    assert changed == 1, "the example of concentration says its trials in another way"
+    es.run(longer, out="runs")
+
 def wide_head():
     es.SoftmaxAttention(np.eye(1000), np.eye(1000))(np.ones((2, 1000)), np.ones((60_000, 1000)))
 
@@ -49,7 +54,7 @@ def endless_gradients():
 
 LONG = {
     "a study": "es.concentration(head, es.Rademacher(8), queries=normal, lengths=[10**6], trials=4000)",
-    "a run": "es.run(es.example('concentration').replace('trials = 60', 'trials = 600000'), out='runs')",
+    "a run": "long_run()",
     "an audit": "audit.audit('tiny-random', lengths=256, texts=200, out='runs')",
     "a head": "head(np.ones((4_000_000, 8)), np.ones((400, 8)))",
     "a head for many wide queries": "wide_head()",
@@ -92,6 +97,40 @@ def ended(program: str, folder: Path) -> tuple[int, str, str]:
     command = [sys.executable, "-c", program]
     run = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=20)
     return run.returncode, run.stdout, run.stderr
+
+
+CALLS_ITSELF = {
+    "in a study": ("sampler", "es.concentration(head, law, queries=es.Rademacher(2), lengths=[2], trials=3)"),
+    "in a simulation": ("sampler", "es.LinearTask(law).simulate_risk(es.Block(np.eye(2), 1.0), 5, prompts=3)"),
+    "in drawn covariates": ("sampler", "es.DrawnCovariates(law, prompts=3, longest=3)"),
+    "in a head": ("log_partition", "head(own, np.ones((50, 2)))"),
+    # Studies are planned before they draw.
+    "in a study inside itself": (
+        "log_partition",
+        "es.concentration(head, study, queries=es.Rademacher(2), lengths=[2], trials=3)",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CALLS_ITSELF)
+def test_a_law_that_calls_itself_is_refused(name, tmp_path):
+    function, call = CALLS_ITSELF[name]
+    program = f"""
+    import numpy as np
+    import esscher as es
+
+    def simulated(tilt, count, generator):
+        es.concentration(head, study, queries=es.Rademacher(2), lengths=[2], trials=3)
+        return np.zeros((count, 2))
+
+    head = es.SoftmaxAttention(score=np.eye(2), value=np.eye(2))
+    law = es.Custom(2, lambda tilt: float(tilt @ tilt) / 2, sampler=lambda tilt, count, generator: law.sample(count))
+    own = es.Custom(2, lambda tilt: float(head(own, tilt)[0]) if tilt.any() else 0.0)
+    study = es.Custom(2, lambda tilt: float(tilt @ tilt) / 2, sampler=simulated)
+    {call}
+    """
+    code, _, errors = ended(textwrap.dedent(program), tmp_path)
+    assert (code, errors.splitlines()[-1].split(":")[:2]) == (1, ["RecursionError", f" {function}"]), errors
 
 
 def test_a_handler_of_the_end_that_came_before_the_import_may_still_ask(tmp_path):

@@ -425,6 +425,17 @@ NONSENSE = [
     (lambda: GATED(**BATCH, lengths=[5, 1.5]), TypeError, "lengths: expected a whole number"),
     (lambda: GATED(**BATCH, lengths=[5, True]), TypeError, "lengths: expected a whole number"),
     (lambda: GATED(**BATCH, lengths=5), TypeError, "lengths: expected a list"),
+    (lambda: GATED(**GOOD, packed=np.array(5)), TypeError, "packed: expected a list, found an object of type ndarray"),
+    (
+        lambda: GATED(**GOOD, initial=np.array(5)),
+        TypeError,
+        "initial: expected a list, found an object of type ndarray",
+    ),
+    (
+        lambda: GATED.gradient(np.ones((5, 3)), state_slopes=np.array(5), **GOOD),
+        TypeError,
+        "state_slopes: expected a list, found an object of type ndarray",
+    ),
     (lambda: GATED(**GOOD, packed=[2, 2]), ValueError, "packed: expected lengths whose sum is 5, found 4"),
     (lambda: GATED(**GOOD, packed=[]), ValueError, "packed: expected lengths whose sum is 5, found 0"),
     (lambda: GATED(**GOOD, packed=[-1, 6]), ValueError, "packed is -1"),
@@ -577,3 +588,60 @@ def test_a_pytorch_module_trains(name):
         optimiser.step()
         losses.append(loss.item())
     assert losses[-1] < losses[0]
+
+
+def outcome(call):
+    """What a call returns, or the sentence that refuses it."""
+    try:
+        return call(), ""
+    except ValueError as refused:
+        return (), str(refused)
+
+
+@every_mechanism
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_what_overflows_is_refused_and_not_handed_on(name, dtype):
+    mechanism = zoo.Mechanism(name, key_width=2, value_width=2)
+    large = dtype(0.01) * np.finfo(dtype).max
+    tokens = draw(mechanism, 3, dtype=dtype)
+    for port in mechanism.ports:
+        if port.meaning == "content":
+            tokens[port.name] = np.full((3, port.width), large, dtype)
+    slopes = np.full((3, mechanism.output_width), large, dtype)
+
+    def streamed():
+        stream = mechanism.stream(dtype=dtype)
+        for t in range(3):
+            stream.absorb(**token(tokens, t))
+        return (stream.read(**token(tokens, 2)),)
+
+    def called():
+        outputs, state = mechanism(**tokens, return_state=True)
+        assert not (np.isnan(state.numbers) | (state.numbers == np.inf)).any()
+        return (outputs,)
+
+    calls = [
+        called,
+        streamed,
+        lambda: (mechanism.stream(dtype=dtype).extend(**tokens),),
+        lambda: tuple(mechanism.gradient(slopes, **tokens).values()),
+    ]
+    for call in calls:
+        # Where the mechanism is bounded, it answers.
+        found, refusal = outcome(call)
+        assert refusal == "" or "overflows" in refusal
+        assert all(np.isfinite(numbers).all() for numbers in found)
+
+
+def test_an_overflow_is_named():
+    softmax, ones = zoo.Mechanism("softmax", key_width=2, value_width=2), np.ones((3, 2), np.float32)
+    with pytest.raises(ValueError, match=r"^an output of softmax overflows single precision: scale the ports"):
+        softmax(query=1e20 * ones, key=1e20 * ones, value=ones)
+    gated, ones = zoo.Mechanism("gla", key_width=2, value_width=2), np.ones((3, 2))
+    tokens = dict(query=ones, key=1e300 * ones, value=1e300 * ones, log_decay=0 * ones)
+    stream = gated.stream()
+    with pytest.raises(ValueError, match=r"^an output of gla overflows double precision"):
+        stream.extend(**tokens)
+    assert stream.seen == 0
+    with pytest.raises(ValueError, match=r"^an output of the dynamical system overflows double precision"):
+        gated.dynamical_system(**{**tokens, "value": ones}).simulate(1e300 * ones)

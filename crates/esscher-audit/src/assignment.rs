@@ -10,7 +10,8 @@ use esscher_core::numerics::Stream;
 /// How a candidate's state comes about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Running {
-    /// From the whole cache whenever the text has grown by an eighth, about the head's own mean tilt: the best that the measure can do.
+    /// From the whole cache whenever the text has grown by an eighth, about the head's own mean tilt so far. No bound for streaming, whose
+    /// tilt was calibrated on whole texts and may suit later queries better.
     Offline,
     /// In constant memory as tokens leave the window, about one calibrated tilt shared by the query heads of a key-value head:
     /// what would be deployed.

@@ -7,7 +7,7 @@
 //!
 //! Then the questions: [`portrait`] and [`discrepancy`] look at one head, [`examination`] at all heads on a text, [`dossier`] and
 //! [`verdict`] decide over texts, an [`assignment`] says who replaces whom, its [`role`] what for, [`controls`] what it is compared with; [`replaced`] runs the model so, [`likelihood`] and [`needle`]
-//! say what it costs, [`decoding`] does it in constant memory; [`texts`] are
+//! say what it costs, [`decoding`] does it in constant memory, [`continuation`] lets the model write on; [`texts`] are
 //! there to try it on.
 //!
 //! The crate reads bytes that it is handed and touches no file.
@@ -17,6 +17,7 @@ pub mod assignment;
 pub mod calibration;
 pub mod candidate;
 pub mod checkpoint;
+pub mod continuation;
 pub mod controls;
 pub mod decoding;
 pub mod discrepancy;

@@ -21,6 +21,17 @@ pub struct Portrait {
     pub first_token_weight: f64,
     /// The token with the largest mean weight among those that all measured queries see, and that weight.
     pub sink: Sink,
+    /// The tokens that one query gives most weight, at most [`HEAVIEST`], the heaviest first: that at [`shown_query`].
+    pub heaviest: Vec<TokenWeight>,
+}
+
+/// The weight of one query on one token.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct TokenWeight {
+    /// The position of the token, from 0.
+    pub position: usize,
+    /// The share of the query's weight.
+    pub weight: f64,
 }
 
 /// A token that draws weight whatever the query.
@@ -34,6 +45,17 @@ pub struct Sink {
 
 /// Positions at the beginning of a text that draw weight for being there.
 pub const SINK_POSITIONS: usize = 4;
+
+/// As many tokens of one query are told: enough to see what a head looks at.
+pub const HEAVIEST: usize = 6;
+
+/// The position whose query shows what heads look at: the last, which sees the whole text; where every token sees all, one in its midst.
+pub fn shown_query(order: Order, tokens: usize) -> usize {
+    match order {
+        Order::Causal => tokens.saturating_sub(1),
+        Order::Whole => tokens / 2,
+    }
+}
 
 /// At most this many queries are looked at.
 const QUERIES: usize = 64;
@@ -92,7 +114,23 @@ pub fn portrait(head: &Head<'_>, stream: &mut Stream) -> Option<Portrait> {
         half_token_noise: median(&mut noises).unwrap_or(0.0),
         first_token_weight: first_weights / queries,
         sink,
+        heaviest: heaviest(head),
     })
+}
+
+fn heaviest(head: &Head<'_>) -> Vec<TokenWeight> {
+    let position = shown_query(head.order, head.len());
+    let seen = match head.order {
+        Order::Causal => position + 1,
+        Order::Whole => head.len(),
+    };
+    let weights = softmax(&scores(head, position, seen)).into_iter().enumerate();
+    let mut weights: Vec<TokenWeight> =
+        weights.map(|(position, weight)| TokenWeight { position, weight: f64::from(weight) }).collect();
+    // Of equal weights the earlier token: the order is that of the text wherever weights do not decide.
+    weights.sort_by(|one, other| other.weight.total_cmp(&one.weight));
+    weights.truncate(HEAVIEST);
+    weights
 }
 
 fn scores(head: &Head<'_>, position: usize, seen: usize) -> Vec<f64> {

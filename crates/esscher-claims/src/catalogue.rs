@@ -111,7 +111,11 @@ fn models() -> impl Iterator<Item = Entry> {
         let download = format!("{} MB", model.package.megabytes());
         let details: [(&str, &dyn ToString); 3] =
             [("download", &download), ("package", &model.package), ("licence", &model.licence)];
-        Entry::of(Group::Model, model.name, model.what, details)
+        let mut entry = Entry::of(Group::Model, model.name, model.what, details);
+        if !model.aliases.is_empty() {
+            entry.details.insert(0, ("also called", model.aliases.join(", ")));
+        }
+        entry
     });
     named.chain([Entry::of(Group::Model, tiny::NAME, tiny::SUMMARY, [("download", &"none")])])
 }

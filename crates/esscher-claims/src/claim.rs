@@ -4,7 +4,7 @@ use crate::judging::{Judge, Judging};
 use esscher_lab::specification::Mistake;
 use esscher_lab::{Failure, Table};
 use esscher_questions::{Planned, Settings};
-use esscher_report::{Block, Section, Verdict};
+use esscher_report::{Block, Figure, Section, Verdict};
 
 /// How much is computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,6 +31,8 @@ pub struct Claim {
     pub measurement: &'static str,
     /// What would refute it.
     pub criterion: &'static str,
+    /// What decides it where its quick form does not, and how long that takes: the rest of a sentence, prose.
+    pub decided_by: &'static str,
     /// The specification for seconds.
     pub quick: &'static str,
     /// The specification at the paper's scale.
@@ -55,10 +57,31 @@ macro_rules! claim {
 pub struct Judgement {
     /// Whether the claim holds.
     pub verdict: Verdict,
+    /// The result in one plain sentence, prose.
+    pub lead: String,
+    /// The number that decides, as a person writes it: `14 digits`, prose.
+    pub number: String,
+    /// What this number is, in a few words, prose.
+    pub meaning: String,
     /// Why, with numbers: one or two sentences.
     pub reason: String,
-    /// The numbers and figures that decide, in reading order.
-    pub evidence: Vec<Block>,
+    /// The drawing that shows the finding, under the finding as its title if the claim holds.
+    pub figure: Option<Block>,
+    /// The same for a card.
+    pub picture: Option<Figure>,
+    /// What looks wrong and is not: paragraphs of prose.
+    pub explained: Vec<String>,
+    /// All numbers.
+    pub tables: Vec<Block>,
+    /// More drawings.
+    pub more: Vec<Block>,
+}
+
+impl Judgement {
+    /// All drawings and tables, in reading order.
+    pub fn evidence(&self) -> impl Iterator<Item = &Block> {
+        self.figure.iter().chain(&self.tables).chain(&self.more)
+    }
 }
 
 impl Claim {
@@ -84,19 +107,34 @@ impl Claim {
 
     /// The section of a report on this claim.
     pub fn section(&self, judgement: &Judgement) -> Section {
+        let Judgement { verdict, lead, figure, explained, reason, .. } = judgement;
+        let mut blocks = vec![Block::Lead(lead.clone())];
+        if *verdict == Verdict::NotMeasurable {
+            blocks.push(Block::Prose(format!("**What would decide it:** {}.", self.decided_by)));
+        }
+        blocks.push(Block::Prose(format!("**The claim.** {}", self.statement)));
+        blocks.push(Block::Formula(self.formula.to_string()));
+        blocks.extend(figure.clone());
+        blocks.extend(explained.iter().cloned().map(Block::Prose));
         let facts = [
-            ("Claim", self.statement),
-            ("Where", self.citation),
+            ("Where it is said", self.citation),
             ("Measured", self.measurement),
             ("Refuted if", self.criterion),
+            ("Found", reason),
         ];
-        let mut blocks = vec![
-            Block::Formula(self.formula.to_string()),
-            Block::Facts(facts.map(|(name, text)| (name.to_string(), text.to_string())).to_vec()),
-            Block::Prose(format!("**Found.** {}", judgement.reason)),
+        let facts = facts.map(|(name, text)| (name.to_string(), text.to_string())).to_vec();
+        let parts = [
+            ("method", "How it was measured, and what would refute it", vec![Block::Facts(facts)]),
+            ("numbers", "The numbers", judgement.tables.clone()),
+            ("figures", "More figures", judgement.more.clone()),
         ];
-        blocks.extend(judgement.evidence.iter().cloned());
+        let parts = parts.into_iter().filter(|(_, _, blocks)| !blocks.is_empty());
+        blocks.extend(parts.map(|(id, title, blocks)| Block::Folded {
+            id: format!("{}-{id}", self.name),
+            title: title.to_string(),
+            blocks,
+        }));
         let (id, title) = (self.name.to_string(), self.title.to_string());
-        Section { id, title, verdict: Some(judgement.verdict), blocks }
+        Section { id, title, verdict: Some(*verdict), blocks }
     }
 }

@@ -1,10 +1,11 @@
 //! Describes a finished run, as a claim if its specification is that of a claim; and the reproduction of all claims.
 
+use crate::large_prompt_regime::READING_ORDER;
 use crate::{Claim, Judgement, Scale, claims};
 use esscher_lab::{Experiment, Provenance, Table};
 use esscher_questions::conduct::Error;
 use esscher_questions::{Planned, program, provenance_lines, run_document};
-use esscher_report::{Block, Cell, DataTable, Document, Section, Verdict};
+use esscher_report::{Block, Card, Document, Section, Verdict};
 use std::path::PathBuf;
 
 /// A run's document, and what it says of a claim if it measures one.
@@ -22,8 +23,16 @@ pub struct Finding {
     pub claim: &'static Claim,
     /// Whether it holds.
     pub verdict: Verdict,
+    /// The number that decides, as a person writes it, prose.
+    pub number: String,
+    /// What this number is, in a few words, prose.
+    pub meaning: String,
+    /// The result in one plain sentence, prose.
+    pub lead: String,
     /// Why, with numbers.
     pub reason: String,
+    /// Of a claim without a verdict: what would decide it, and how long that takes, prose.
+    pub decided_by: Option<&'static str>,
     /// The run folder, where there is one.
     pub folder: Option<PathBuf>,
 }
@@ -72,29 +81,29 @@ impl<'a> Judged<'a> {
     }
 
     pub(crate) fn finding(&self, folder: Option<PathBuf>) -> Finding {
-        let (verdict, reason) = (self.judgement.verdict, self.judgement.reason.clone());
-        Finding { claim: self.claim, verdict, reason, folder }
+        let Judgement { verdict, number, meaning, lead, reason, .. } = self.judgement.clone();
+        let decided_by = (verdict == Verdict::NotMeasurable).then_some(self.claim.decided_by);
+        Finding { claim: self.claim, verdict, number, meaning, lead, reason, decided_by, folder }
     }
 
     /// The report of this claim alone.
     pub(crate) fn document(&self) -> Document {
         Document {
             title: self.claim.title.to_string(),
-            summary: "One claim of Boursier & Boyer, Softmax as Linear Attention in the Large-Prompt Regime (arXiv \
-                      2512.11784), measured."
-                .to_string(),
+            summary:
+                "One claim about Softmax as Linear Attention in the Large-Prompt Regime (Boursier & Boyer, \
+                      [arXiv 2512.11784](https://arxiv.org/abs/2512.11784)), measured."
+                    .to_string(),
             sections: vec![self.claim.section(&self.judgement)],
             provenance: provenance_lines(self.planned, &self.provenance),
         }
     }
 
-    /// Its line in the table of all claims.
-    fn cells(&self) -> Vec<Cell> {
-        let verdict = match self.judgement.verdict {
-            Verdict::Fails => "**fails**",
-            other => verdict_word(other),
-        };
-        [self.claim.title, verdict, &self.judgement.reason].map(|text| Cell::Text(text.to_string())).to_vec()
+    /// Its card among those of all claims.
+    fn card(&self) -> Card {
+        let Judgement { verdict, number, meaning, picture, .. } = self.judgement.clone();
+        let (section, title) = (self.claim.name.to_string(), self.claim.title.to_string());
+        Card { section, title, verdict: Some(verdict), number, meaning, picture }
     }
 
     /// Where its numbers come from, in one line.
@@ -130,31 +139,52 @@ pub fn left_out_sentence(left_out: &[&Claim]) -> String {
     )
 }
 
-/// The report of the whole reproduction.
+/// The report of the whole reproduction, the claims in the order in which they are best read.
 pub(crate) fn reproduction_document(judged: &[Judged<'_>], left_out: &[&Claim]) -> Document {
-    let count = |verdict| judged.iter().filter(|one| one.judgement.verdict == verdict).count();
-    let (holds, fails, open) = (count(Verdict::Holds), count(Verdict::Fails), count(Verdict::NotMeasurable));
-    let mut blocks = vec![Block::Table(DataTable {
-        id: "claims".to_string(),
-        caption: "Every claim, its verdict and the numbers that decide it.".to_string(),
-        columns: ["claim", "verdict", "found"].map(str::to_string).to_vec(),
-        rows: judged.iter().map(Judged::cells).collect(),
-    })];
+    let place = |one: &&Judged<'_>| READING_ORDER.iter().position(|name| *name == one.claim.name);
+    let mut read: Vec<&Judged<'_>> = judged.iter().collect();
+    read.sort_by_key(place);
+    let mut blocks = vec![Block::Cards(read.iter().map(|one| one.card()).collect())];
+    let open = read.iter().filter(|one| one.judgement.verdict == Verdict::NotMeasurable);
+    blocks.extend(open.map(|one| {
+        let Claim { name, title, decided_by, .. } = one.claim;
+        Block::Prose(format!(
+            "**[{title}](#{name})** is not decided here. What would decide it: {decided_by}."
+        ))
+    }));
     if !left_out.is_empty() {
         blocks.push(Block::Prose(left_out_sentence(left_out)));
     }
     let overview =
         Section { id: "overview".to_string(), title: "At a glance".to_string(), verdict: None, blocks };
-    let sections = judged.iter().map(|one| one.claim.section(&one.judgement));
+    let sections = read.iter().map(|one| one.claim.section(&one.judgement));
     Document {
         title: "Softmax as linear attention in the large-prompt regime, reproduced".to_string(),
-        summary: format!(
-            "The claims of Boursier & Boyer (arXiv 2512.11784), measured: **{holds} hold, {fails} fail, {open} not \
-             measurable here**. For Gaussian tokens finite prompts are one-dimensional integrals, so their numbers are \
-             computed, not simulated, at any length up to $L = 10^{{12}}$; other laws are simulated. Each claim says what \
-             would refute it, and each number how it was obtained."
-        ),
+        summary: summary(judged),
         sections: [overview].into_iter().chain(sections).collect(),
         provenance: judged.iter().map(Judged::source).collect(),
     }
+}
+
+/// What a reader should know first.
+fn summary(judged: &[Judged<'_>]) -> String {
+    let count = |verdict| judged.iter().filter(|one| one.judgement.verdict == verdict).count();
+    let counted = [(Verdict::Holds, "hold"), (Verdict::Fails, "fail"), (Verdict::NotMeasurable, "undecided")];
+    let counted: Vec<String> = counted
+        .into_iter()
+        .filter(|(verdict, _)| *verdict == Verdict::Holds || count(*verdict) > 0)
+        .map(|(verdict, word)| match (count(verdict), word) {
+            (number, "undecided") => format!("{number} cannot be decided here"),
+            (1, word) => format!("1 {word}s"),
+            (number, word) => format!("{number} {word}"),
+        })
+        .collect();
+    format!(
+        "On long prompts of normal (Gaussian) tokens, softmax attention becomes linear attention: so Boursier and Boyer prove \
+         ([arXiv 2512.11784](https://arxiv.org/abs/2512.11784)). Here their claims, and some of our own, are held against \
+         numbers: **of {} {}**. Averages over normal tokens are computed as integrals, for up to $10^{{12}}$ tokens; other \
+         tokens are drawn at random, and their numbers have standard errors.",
+        if judged.len() == 1 { "1 claim".to_string() } else { format!("{} claims", judged.len()) },
+        counted.join(", ")
+    )
 }

@@ -2,7 +2,7 @@
 
 use crate::{Claim, Entry, Group, catalogue, claims};
 use esscher_questions::conduct::{Error, unknown};
-use esscher_questions::{RENAMED, questions};
+use esscher_questions::{RENAMED, commented, questions};
 
 /// The claims of these names in the order of the paper; all for none.
 ///
@@ -30,7 +30,7 @@ pub fn example(name: &str) -> Result<String, Error> {
     let examples = examples.chain(claims().iter().map(|claim| (claim.name, claim.quick)));
     let (names, texts): (Vec<&str>, Vec<&str>) = examples.unzip();
     if let Some(position) = names.iter().position(|known| *known == name) {
-        return Ok(format!("{SCHEMA}{}", texts[position]));
+        return Ok(format!("{SCHEMA}\n{}", commented(texts[position])));
     }
     let what = "question or claim";
     Err(match RENAMED.iter().find(|(old, _)| *old == name) {

@@ -1,10 +1,12 @@
 //! Run folders that are there: merged from shards, read, reported on, compared.
 
 use crate::{Described, describe};
-use esscher_lab::{FinishedRun, Origin, Replace, RunFolder, read_finished, specification_of, write_file};
+use esscher_lab::{
+    FinishedRun, Origin, Replace, RunFolder, read_finished, specification, specification_of, write_file,
+};
 use esscher_questions::conduct::{Error, publish};
 use esscher_questions::{Asked, Planned, Settings, Sources};
-use esscher_report::Document;
+use esscher_report::Compared;
 use std::path::{Path, PathBuf};
 
 /// The report in a run's folder.
@@ -66,15 +68,19 @@ pub fn report(
 ) -> Result<PathBuf, Error> {
     let documents = runs
         .iter()
-        .map(|run| Ok((run.display().to_string(), read_run(run, settings, sources)?.2.document)))
-        .collect::<Result<Vec<(String, Document)>, Error>>()?;
+        .map(|run| {
+            let (_, finished, described) = read_run(run, settings, sources)?;
+            let settings = specification::settings(&finished.specification);
+            Ok(Compared { name: run.display().to_string(), settings, document: described.document })
+        })
+        .collect::<Result<Vec<Compared>, Error>>()?;
     let (document, out) = match (documents.as_slice(), out) {
         ([], _) => return Err(Error::NoFolders),
-        ([(_, document)], out) if out.is_none_or(|out| is_own_report(out, &runs[0])) => {
+        ([Compared { document, .. }], out) if out.is_none_or(|out| is_own_report(out, &runs[0])) => {
             publish(&RunFolder::open_existing(&runs[0])?, document)?;
             return Ok(runs[0].join(REPORT));
         }
-        ([(_, document)], Some(out)) => (document.clone(), out),
+        ([Compared { document, .. }], Some(out)) => (document.clone(), out),
         (several, out) => (esscher_report::compare(several), out.unwrap_or(Path::new("comparison.html"))),
     };
     let replace = if force { Replace::Any } else { Replace::Marked(esscher_report::BEGINNING) };

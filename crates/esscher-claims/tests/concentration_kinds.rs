@@ -1,13 +1,13 @@
 //! The kinds `linearity`, `path` and `concentration` and their claims: plans, merges, known values, judges that can fail.
 
-use esscher_claims::{Claim, Scale, claims};
+use esscher_claims::{Claim, Judgement, Scale, claims};
 use esscher_core::concentration::{Concentration, Engine, Quantity};
 use esscher_core::measure::{Gaussian, Law, Rademacher};
 use esscher_core::prompt::{PromptLength, QueryAverage, SampleOptions, SampledUnits};
 use esscher_core::{Mat, Unwatched, attention::Softmax};
 use esscher_lab::{Experiment, Row, Table, Value};
 use esscher_questions::{Planned, Settings, questions};
-use esscher_report::{Block, Verdict};
+use esscher_report::{Block, Series, Verdict};
 use std::sync::Arc;
 
 const KINDS: [&str; 3] = ["linearity", "path", "concentration"];
@@ -112,14 +112,22 @@ fn examples_run_and_every_number_has_its_class() {
             assert!(["exact", "quasi-monte-carlo", "sampled"].contains(&class), "{kind}: {class}");
         }
         let sections = planned.sections(&result).unwrap();
-        let blocks: Vec<&Block> = sections.iter().flat_map(|section| &section.blocks).collect();
-        assert!(matches!(blocks[0], Block::Prose(_)));
+        let open = sections.iter().flat_map(|section| &section.blocks);
+        // What is folded counts, too.
+        let blocks: Vec<&Block> =
+            open.flat_map(|block| std::iter::once(block).chain(block.folded())).collect();
+        assert!(matches!(blocks[0], Block::Lead(_) | Block::Prose(_)));
         let mut ids: Vec<&str> = Vec::new();
         for block in blocks {
             match block {
                 Block::Figure(figure) => {
                     ids.push(&figure.id);
                     assert!(figure.series.iter().all(|series| !series.points.is_empty()), "{}", figure.id);
+                }
+                Block::Panels(panels) => {
+                    ids.push(&panels.id);
+                    let mut series = panels.panels.iter().flat_map(|panel| &panel.series);
+                    assert!(series.all(|series| !series.points.is_empty()), "{}", panels.id);
                 }
                 Block::Table(table) => {
                     ids.push(&table.id);
@@ -369,9 +377,9 @@ fn mistakes_name_their_place() {
     for (from, to, place, says) in [
         ("engine = \"both\"", "engine = \"exact\"", "engine", "\"random signs\" has no exact theory"),
         ("\"random signs\"", "\"normal tokens\"", "[[law]]", "two laws are called \"normal tokens\""),
-        ("longest = 1000", "longest = 5", "lengths", "above `sampled.longest` = 5"),
+        ("longest = 10000", "longest = 5", "lengths", "above `sampled.longest` = 5"),
         ("[sampled]", "[tokens]\nfamily = \"cube\"\n[sampled]", "[tokens]", "give one of the two"),
-        ("trials = 60", "trials = 1", "trials", "from 2 to"),
+        ("trials = 200", "trials = 1", "trials", "from 2 to"),
         ("sigmas = [1]", "sigmas = [1, 1]", "sigmas", "given twice"),
     ] {
         assert!(text.contains(from), "{from}");
@@ -393,16 +401,23 @@ fn verdict(name: &str, result: &Table) -> Verdict {
     println!("{name}: {:?}. {}", judgement.verdict, judgement.reason);
     // One document holds the evidence of all claims, and a reader tells eight colours apart.
     let mut ids: Vec<&str> = Vec::new();
-    for block in &judgement.evidence {
+    let can_be_told_apart = |series: &[Series]| {
+        let mut entries: Vec<(&str, usize)> =
+            series.iter().map(|series| (series.name.as_str(), series.colour)).collect();
+        entries.retain(|(name, _)| !name.is_empty());
+        entries.sort_unstable();
+        entries.dedup();
+        assert!(entries.len() <= 8 && series.iter().all(|series| series.colour < 8));
+    };
+    for block in judgement.evidence() {
         match block {
             Block::Figure(figure) => {
                 ids.push(&figure.id);
-                let mut entries: Vec<(&str, usize)> =
-                    figure.series.iter().map(|series| (series.name.as_str(), series.colour)).collect();
-                entries.retain(|(name, _)| !name.is_empty());
-                entries.sort_unstable();
-                entries.dedup();
-                assert!(entries.len() <= 8 && figure.series.iter().all(|series| series.colour < 8));
+                can_be_told_apart(&figure.series);
+            }
+            Block::Panels(panels) => {
+                ids.push(&panels.id);
+                panels.panels.iter().for_each(|panel| can_be_told_apart(&panel.series));
             }
             Block::Table(table) => {
                 ids.push(&table.id);
@@ -416,7 +431,29 @@ fn verdict(name: &str, result: &Table) -> Verdict {
     ids.sort_unstable();
     ids.dedup();
     assert_eq!(ids.len(), count, "{ids:?}");
+    speaks_as_it_judges(&judgement);
     judgement.verdict
+}
+
+/// What is read first never contradicts the verdict.
+fn speaks_as_it_judges(judgement: &Judgement) {
+    let Judgement { verdict, lead, number, meaning, figure, explained, .. } = judgement;
+    let words = |start: &str| lead.starts_with(start) && lead.ends_with('.');
+    assert!(!number.is_empty() && !meaning.is_empty() && !lead.contains("  "), "{lead}");
+    match verdict {
+        Verdict::Holds => {
+            assert!(!lead.contains("claim") && figure.is_some(), "{lead}");
+            println!("  {lead}\n  {number}: {meaning}\n  {explained:?}");
+        }
+        Verdict::Fails => assert!(words("The measurement contradicts the claim: "), "{lead}"),
+        Verdict::NotMeasurable => {
+            let said = words("This result does not decide the claim: ")
+                || words("The measurement itself is in doubt");
+            assert!(said, "{lead}");
+        }
+    }
+    // Neither of them says that the claim holds.
+    assert!(*verdict == Verdict::Holds || explained.is_empty());
 }
 
 #[test]
@@ -425,9 +462,15 @@ fn claims_are_complete() {
     assert_eq!(names.collect::<Vec<_>>(), CLAIMS);
     for name in CLAIMS {
         let claim = claim(name);
-        for text in
-            [claim.title, claim.statement, claim.formula, claim.citation, claim.measurement, claim.criterion]
-        {
+        for text in [
+            claim.title,
+            claim.statement,
+            claim.formula,
+            claim.citation,
+            claim.measurement,
+            claim.criterion,
+            claim.decided_by,
+        ] {
             assert!(!text.is_empty() && !text.contains("  "), "{name}: {text}");
         }
         for scale in [Scale::Quick, Scale::Full] {
@@ -444,6 +487,10 @@ fn the_judge_of_the_lemma_can_fail() {
     let section = claim(name).section(&claim(name).judge(&result).unwrap());
     let is_named = |block: &Block| matches!(block, Block::Figure(figure) if figure.id.starts_with(name));
     assert!(section.blocks.iter().any(is_named));
+    assert!(
+        matches!(&section.blocks[0], Block::Lead(lead) if lead.contains(" digits. On 4 other laws")),
+        "{section:?}"
+    );
     // A normal law that deviates, a control that looks linear, no control at all.
     let changed = |law: &'static str, statistic: &'static str| {
         doctored(&result, move |row| {
@@ -454,7 +501,7 @@ fn the_judge_of_the_lemma_can_fail() {
         })
     };
     assert_eq!(verdict(name, &changed("normal", "deviation")), Verdict::Fails);
-    assert_eq!(verdict(name, &changed("signs", "residual")), Verdict::NotMeasurable);
+    assert_eq!(verdict(name, &changed("random signs", "residual")), Verdict::NotMeasurable);
     let without = doctored(&result, |row| !row.text("law").contains("control"));
     assert_eq!(verdict(name, &without), Verdict::NotMeasurable);
 }
@@ -535,7 +582,10 @@ fn the_judges_of_concentration_can_fail() {
         assert_eq!(verdict(name, &changed("sampled", "error", 0.0, 3.0)), Verdict::NotMeasurable);
         // Errors that grow with the scale faster than the bound, also those of laws that are simulated only.
         let grown = doctored(result, |row| {
-            if row.text("statistic") == "error" && row.text("law") == "signs" && row.real("sigma") > 1.2 {
+            if row.text("statistic") == "error"
+                && row.text("law") == "random signs"
+                && row.real("sigma") > 1.2
+            {
                 let factor = row.real("sigma").powi(40);
                 row.scale(factor);
             }

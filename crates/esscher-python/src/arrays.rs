@@ -219,10 +219,33 @@ fn array_of<'py>(what: &str, value: &Any<'py>) -> PyResult<Any<'py>> {
     Ok(array)
 }
 
+/// How many entries an array of any library has, a sequence otherwise.
+pub(crate) fn entries_of(value: &Any<'_>) -> usize {
+    let size = value.getattr("size").and_then(|size| size.extract());
+    // PyTorch's `size` is a method.
+    size.or_else(|_| value.call_method0("numel")?.extract()).or_else(|_| value.len()).unwrap_or(0)
+}
+
+/// Numbers that become Python's own at most: each takes forty bytes then.
+const MOST_OWN_NUMBERS: usize = 10_000_000;
+
+/// Refuses an array of more entries than this.
+fn check_entries(what: &str, array: &Any<'_>, most: usize) -> PyResult<()> {
+    let found = entries_of(array);
+    if found <= most {
+        return Ok(());
+    }
+    let message =
+        format!("{what}: more numbers than are read one by one: expected at most {most}, found {found}");
+    Err(PyMemoryError::new_err(message))
+}
+
 /// An array of what was written, as Python's own numbers: each is then read as a single one is.
 #[pyfunction]
 fn own_numbers<'py>(what: &str, value: &Any<'py>) -> PyResult<Any<'py>> {
-    let own = array_of(what, value)?.call_method1("astype", ("object",));
+    let array = array_of(what, value)?;
+    check_entries(what, &array, MOST_OWN_NUMBERS)?;
+    let own = array.call_method1("astype", ("object",));
     own.map_err(|raised| without_room(value.py(), what, raised))
 }
 
@@ -277,6 +300,7 @@ pub(crate) fn lengths(value: &Any<'_>) -> PyResult<Vec<PromptLength>> {
     match axes {
         0 => Ok(vec![length(&array.call_method0("item")?)?]),
         1 => {
+            check_entries("lengths", &array, numbers::LONGEST_LIST)?;
             let listed = array.call_method0("tolist");
             let listed = listed.map_err(|raised| without_room(value.py(), "lengths", raised))?;
             listed.try_iter()?.map(|item| length(&item?)).collect()

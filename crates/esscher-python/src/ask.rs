@@ -13,7 +13,9 @@ use esscher_questions::concentration::log_covariances;
 use esscher_questions::conduct::{self, unknown};
 use esscher_questions::{Planned, questions};
 use esscher_report::{Block, plain};
-use pyo3::types::{PyBool, PyByteArray, PyBytes, PyFloat, PyFrozenSet, PyInt, PyMapping, PySet, PyString};
+use pyo3::types::{
+    PyBool, PyByteArray, PyBytes, PyFloat, PyFrozenSet, PyInt, PyList, PyMapping, PySet, PyString,
+};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -64,7 +66,8 @@ fn answered<'py, T: Send>(
             return Err(PyValueError::new_err(message));
         }
         let is_law = laws.contains(&key);
-        entries.extend(written(&key, is_law, &value, &mut exceptions)?.map(|value| (key, value)));
+        let value = written(asked, &key, is_law, &value, &mut exceptions)?;
+        entries.extend(value.map(|value| (key, value)));
     }
     let (settings, exceptions) = (asked.settings()?, Exceptions::joined(&exceptions));
     let plan = move || esscher_questions::Asked::written(Written::table(entries), settings)?.plan(&sources());
@@ -107,120 +110,188 @@ fn schema(question: Option<&Any<'_>>) -> PyResult<String> {
 /// Tables and lists inside each other: what holds itself would exhaust the stack.
 const DEEPEST: usize = 32;
 
+/// Numbers, words, lists and tables of one argument in all: two matrices of 1024 rows and columns, which a head has at most.
+const MOST_ENTRIES: usize = 2_200_000;
+
+/// Entries between two looks for signals.
+const ENTRIES_PER_LOOK: usize = 1 << 14;
+
 /// An argument as a door writes it down; None counts as not given.
 pub(crate) fn written(
+    asked: &Asked<'_>,
     key: &str,
     is_law: bool,
     value: &Any<'_>,
     exceptions: &mut Vec<Exceptions>,
 ) -> PyResult<Option<Written>> {
-    nested(key, is_law, value, exceptions, 0)
+    Writing { asked, exceptions, entries: 0 }.nested(key, is_law, value, 0)
 }
 
-fn nested(
-    key: &str,
-    is_law: bool,
-    value: &Any<'_>,
-    exceptions: &mut Vec<Exceptions>,
-    depth: usize,
-) -> PyResult<Option<Written>> {
-    if depth > DEEPEST {
-        let message = format!("{key}: lists or tables are nested deeper than {DEEPEST}, or hold themselves");
-        return Err(PyValueError::new_err(message));
-    }
-    if value.is_none() {
-        return Ok(None);
-    }
-    if let Ok(measure) = value.cast::<PyMeasure>() {
-        let measure = measure.get();
-        exceptions.push(measure.exceptions.clone());
-        return Ok(Some(Written::native::<Law>(measure.law.clone(), measure.law.family())));
-    }
-    if let Ok(head) = softmax_from(value) {
-        return Ok(Some(Written::native(head, "a head")));
-    }
-    if let Ok(truth) = value.cast::<PyBool>() {
-        return Ok(Some(Written::Truth(truth.is_true())));
-    }
-    if value.is_instance_of::<PyString>() {
-        return Ok(Some(Written::Text(numbers::text(key, value)?)));
-    }
-    if let Ok(number) = value.cast::<PyFloat>() {
-        return Ok(Some(Written::number(number.extract()?)));
-    }
-    if value.is_instance_of::<PyInt>() {
-        // Its size is looked at first: the digits of a huge one fill pages. Enumerations print as words.
-        numbers::real(key, value)?;
-        let digits = PyType::new::<PyInt>(value.py()).call_method1("__repr__", (value,))?.to_string();
-        return Written::typed_number(&digits)
-            .map(Some)
-            .ok_or_else(|| numbers::wrong_type(key, "a number", value));
-    }
-    if let Ok(table) = value.cast::<PyMapping>() {
-        let mut entries = Vec::new();
-        for entry in table.items()?.iter() {
-            let (name, value): (Any<'_>, Any<'_>) = entry.extract()?;
-            let name = numbers::text(&format!("a key of {key}"), &name)?;
-            entries.extend(nested(&name, false, &value, exceptions, depth + 1)?.map(|value| (name, value)));
-        }
-        return Ok(Some(Written::table(entries)));
-    }
-    if value.hasattr("__fspath__")? {
-        let path: PathBuf = value.extract()?;
-        let text = path.to_str().ok_or_else(|| {
-            PyValueError::new_err(format!("{key}: the path {} is not UTF-8; rename it", path.display()))
-        })?;
-        return Ok(Some(Written::Text(text.to_string())));
-    }
-    // Where a law is asked for, an array is given tokens, or the law of a draw of one of its rows.
-    if is_law && (key == "tokens" || key == "queries") {
-        let is_tokens = key == "tokens";
-        let given = Arc::new(empirical(if is_tokens { "tokens" } else { "queries" }, value)?);
-        let shown = format!("an array of {} rows", given.len());
-        return Ok(Some(match is_tokens {
-            true => Written::native(GivenTokens(given), shown),
-            false => Written::native::<Law>(given, shown),
-        }));
-    }
-    // Bytes would pass for a list of numbers, and a set has no order.
-    if value.is_instance_of::<PyBytes>()
-        || value.is_instance_of::<PyByteArray>()
-        || value.is_instance_of::<PySet>()
-        || value.is_instance_of::<PyFrozenSet>()
-    {
-        return Err(numbers::wrong_type(key, "numbers, words, lists, arrays or tables", value));
-    }
-    arrays::check_meant(key, value)?;
-    match value.call_method0("tolist") {
-        // A number of NumPy's that Python has none for, such as longdouble, stays what it is.
-        Ok(plain) if !plain.get_type().is(value.get_type()) => {
-            return nested(key, false, &plain, exceptions, depth + 1);
-        }
-        _ => {}
-    }
-    let Ok(items) = value.try_iter() else {
-        let number = numbers::real(key, value).map(|number| Some(Written::number(number)));
-        return number.map_err(|raised| match raised.is_instance_of::<PyTypeError>(value.py()) {
-            true => numbers::wrong_type(key, "numbers, words, lists, arrays or tables", value),
-            false => raised,
-        });
-    };
-    let mut list = Vec::new();
-    for item in items {
-        if list.len() == numbers::LONGEST_LIST {
-            let most = numbers::LONGEST_LIST;
-            return Err(PyValueError::new_err(format!("{key}: a list of more than {most} entries")));
-        }
-        let none = || PyTypeError::new_err(format!("{key}: expected no None in a list"));
-        list.push(nested(key, false, &item?, exceptions, depth + 1)?.ok_or_else(none)?);
-    }
-    Ok(Some(Written::list(list)))
+/// An argument that is being written down. Keys are whole names, `sampled.trials`.
+struct Writing<'a, 'py> {
+    asked: &'a Asked<'py>,
+    exceptions: &'a mut Vec<Exceptions>,
+    /// Those so far.
+    entries: usize,
 }
 
-/// A mistake in the words of Python: keys are arguments here, some by a name of their own in `names`.
+impl Writing<'_, '_> {
+    /// The argument that a key is.
+    fn named(&self, key: &str) -> String {
+        named(self.asked, key)
+    }
+
+    /// Reads something, refused by the name of its argument.
+    fn read<T>(&self, key: &str, read: impl Fn(&str) -> PyResult<T>) -> PyResult<T> {
+        read(key).or_else(|_| read(&self.named(key)))
+    }
+
+    /// Counts an entry, with a look for signals now and then.
+    fn count(&mut self, py: Python<'_>, key: &str) -> PyResult<()> {
+        self.entries += 1;
+        if self.entries.is_multiple_of(ENTRIES_PER_LOOK) {
+            py.check_signals()?;
+        }
+        self.check_room(key, 0)
+    }
+
+    /// Refuses more entries in all than there may be.
+    fn check_room(&self, key: &str, more: usize) -> PyResult<()> {
+        if self.entries.saturating_add(more) <= MOST_ENTRIES {
+            return Ok(());
+        }
+        let (key, found) = (self.named(key), if more == 0 { "more".to_string() } else { more.to_string() });
+        Err(PyValueError::new_err(format!(
+            "{key}: expected at most {MOST_ENTRIES} entries in all, found {found}"
+        )))
+    }
+
+    fn nested(
+        &mut self,
+        key: &str,
+        is_law: bool,
+        value: &Any<'_>,
+        depth: usize,
+    ) -> PyResult<Option<Written>> {
+        if depth > DEEPEST {
+            let key = self.named(key);
+            let message =
+                format!("{key}: lists or tables are nested deeper than {DEEPEST}, or hold themselves");
+            return Err(PyValueError::new_err(message));
+        }
+        if value.is_none() {
+            return Ok(None);
+        }
+        self.count(value.py(), key)?;
+        // Numbers first: there may be millions.
+        if let Ok(number) = value.cast::<PyFloat>() {
+            return Ok(Some(Written::number(number.extract()?)));
+        }
+        if let Ok(truth) = value.cast::<PyBool>() {
+            return Ok(Some(Written::Truth(truth.is_true())));
+        }
+        if value.is_instance_of::<PyString>() {
+            let text = self.read(key, |key| numbers::text(key, value))?;
+            return Ok(Some(Written::Text(text)));
+        }
+        if value.is_instance_of::<PyInt>() {
+            // Its size is looked at first: the digits of a huge one fill pages. Enumerations print as words.
+            self.read(key, |key| numbers::real(key, value))?;
+            let digits = PyType::new::<PyInt>(value.py()).call_method1("__repr__", (value,))?.to_string();
+            return Written::typed_number(&digits)
+                .map(Some)
+                .ok_or_else(|| numbers::wrong_type(&self.named(key), "a number", value));
+        }
+        if let Ok(measure) = value.cast::<PyMeasure>() {
+            let measure = measure.get();
+            self.exceptions.push(measure.exceptions.clone());
+            return Ok(Some(Written::native::<Law>(measure.law.clone(), measure.law.family())));
+        }
+        if let Ok(head) = softmax_from(value) {
+            return Ok(Some(Written::native(head, "a head")));
+        }
+        if let Ok(table) = value.cast::<PyMapping>() {
+            let mut entries = Vec::new();
+            for entry in table.items()?.iter() {
+                let (name, value): (Any<'_>, Any<'_>) = entry.extract()?;
+                let name = numbers::text(&format!("a key of {}", self.named(key)), &name)?;
+                let value = self.nested(&format!("{key}.{name}"), false, &value, depth + 1)?;
+                entries.extend(value.map(|value| (name, value)));
+            }
+            return Ok(Some(Written::table(entries)));
+        }
+        if value.hasattr("__fspath__")? {
+            let path: PathBuf = value.extract()?;
+            let text = path.to_str().ok_or_else(|| {
+                let key = self.named(key);
+                PyValueError::new_err(format!("{key}: the path {} is not UTF-8; rename it", path.display()))
+            })?;
+            return Ok(Some(Written::Text(text.to_string())));
+        }
+        // Where a law is asked for, an array is given tokens, or the law of a draw of one of its rows.
+        if is_law && (key == "tokens" || key == "queries") {
+            let is_tokens = key == "tokens";
+            let given = Arc::new(empirical(if is_tokens { "tokens" } else { "queries" }, value)?);
+            let shown = format!("an array of {} rows", given.len());
+            return Ok(Some(match is_tokens {
+                true => Written::native(GivenTokens(given), shown),
+                false => Written::native::<Law>(given, shown),
+            }));
+        }
+        // Bytes would pass for a list of numbers, and a set has no order.
+        if value.is_instance_of::<PyBytes>()
+            || value.is_instance_of::<PyByteArray>()
+            || value.is_instance_of::<PySet>()
+            || value.is_instance_of::<PyFrozenSet>()
+        {
+            return Err(numbers::wrong_type(
+                &self.named(key),
+                "numbers, words, lists, arrays or tables",
+                value,
+            ));
+        }
+        // What is in a list is looked at one by one.
+        if !(value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>()) {
+            self.read(key, |key| arrays::check_meant(key, value))?;
+        }
+        if value.hasattr("tolist")? {
+            self.check_room(key, arrays::entries_of(value))?;
+        }
+        match value.call_method0("tolist") {
+            // A number of NumPy's that Python has none for, such as longdouble, stays what it is.
+            Ok(plain) if !plain.get_type().is(value.get_type()) => {
+                return self.nested(key, false, &plain, depth + 1);
+            }
+            _ => {}
+        }
+        let Ok(items) = value.try_iter() else {
+            let key = &self.named(key);
+            let number = numbers::real(key, value).map(|number| Some(Written::number(number)));
+            return number.map_err(|raised| match raised.is_instance_of::<PyTypeError>(value.py()) {
+                true => numbers::wrong_type(key, "numbers, words, lists, arrays or tables", value),
+                false => raised,
+            });
+        };
+        let mut list = Vec::new();
+        for item in items {
+            let Some(item) = self.nested(key, false, &item?, depth + 1)? else {
+                return Err(PyTypeError::new_err(format!("{}: expected no None in a list", self.named(key))));
+            };
+            list.push(item);
+        }
+        Ok(Some(Written::list(list)))
+    }
+}
+
+/// The argument that a key is: some have a name of their own in `names`.
+fn named(asked: &Asked<'_>, key: &str) -> String {
+    let named = asked.get("names").and_then(|names| names.get_item(key)?.extract());
+    named.unwrap_or_else(|_| key.to_string())
+}
+
+/// A mistake in the words of Python: keys are arguments here.
 pub(crate) fn in_python(asked: &Asked<'_>, mistake: &Mistake) -> PyErr {
-    let named = asked.get("names").and_then(|names| names.get_item(&mistake.key)?.extract::<String>());
-    let key = named.as_ref().unwrap_or(&mistake.key);
+    let key = named(asked, &mistake.key);
     let message = match &mistake.problem {
         Problem::Wrong(message) if key.is_empty() => message.clone(),
         Problem::Wrong(message) => format!("{key}: {message}"),

@@ -106,7 +106,7 @@ pub(crate) fn choice<T: Copy>(what: &str, found: &str, names: &[(&str, T)]) -> P
         return Ok(*value);
     }
     let known: Vec<String> = names.iter().map(|(name, _)| format!("\"{name}\"")).collect();
-    Err(PyValueError::new_err(format!("{what} is \"{found}\": expected {}", known.join(" or "))))
+    Err(PyValueError::new_err(format!("{what} is {found:?}: expected {}", known.join(" or "))))
 }
 
 /// The same for an argument of Python's, which is the first of the names unless given.

@@ -2,7 +2,7 @@
 //!
 //! `asked` is how the arguments of a call come in, `arrays` how numbers do and go out, `failure` how errors become
 //! exceptions, `watch` how long calls show progress and stop on Ctrl-C, `threads` how they share the machine, `ending` how
-//! they end with the interpreter, `alone` what one thread uses at a time; the other files are the subjects, and each says with
+//! they end with the interpreter, `nesting` how deep users' functions call each other, `alone` what one thread uses at a time; the other files are the subjects, and each says with
 //! `export!` what it gives to Python.
 
 // PyO3's macros generate public items.
@@ -27,6 +27,7 @@ mod failure;
 mod heads;
 mod layers;
 mod measures;
+mod nesting;
 mod numbers;
 mod prompts;
 mod rates;

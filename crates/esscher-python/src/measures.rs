@@ -370,10 +370,11 @@ pub(crate) fn gaussian_from(what: &str, value: &Any<'_>) -> PyResult<Gaussian> {
         value.cast::<PyMeasure>().ok().and_then(|measure| measure.get().law.as_gaussian_mixture());
     match components.map(<[_; 1]>::try_from) {
         Some(Ok([component])) => Ok(component.gaussian),
-        _ => {
-            let message = format!("{what}: expected a Gaussian, found {}", value.repr()?);
-            Err(PyTypeError::new_err(message))
+        // A measure says what it is in a few words; what else has a print may print pages.
+        _ if value.is_instance_of::<PyMeasure>() => {
+            Err(PyTypeError::new_err(format!("{what}: expected a Gaussian, found {}", value.repr()?)))
         }
+        _ => Err(numbers::wrong_type(what, "a Gaussian", value)),
     }
 }
 
@@ -553,10 +554,14 @@ impl PyAffine {
     #[pyo3(signature = (base, matrix, shift = None))]
     fn new(
         py: Python<'_>,
-        base: PyRef<'_, PyMeasure>,
+        base: &Any<'_>,
         matrix: &Any<'_>,
         shift: Option<&Any<'_>>,
     ) -> PyResult<Family<Self>> {
+        let Ok(base) = base.cast::<PyMeasure>() else {
+            return Err(numbers::wrong_type("base", "a measure", base));
+        };
+        let base = base.borrow();
         let d = base.law.dimension();
         let given = Reals::read("matrix", matrix)?;
         let owned = match (given.shape(), given.entries()) {

@@ -203,7 +203,7 @@ fn reproduce<'py>(py: Python<'py>, asked: Asked<'py>) -> PyResult<Reproduced<'py
     let request = claims::Request {
         scale: if asked.flag("full")? { Scale::Full } else { Scale::Quick },
         settings: asked.settings()?,
-        only: asked.get("only")?.extract()?,
+        only: numbers::list("only", &asked.get("only")?, |name| numbers::text("only", name))?,
         out: asked.get("out")?.extract()?,
     };
     let count = claims::chosen_claims(&request.only).or_raise()?.len() as f64;

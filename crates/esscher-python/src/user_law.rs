@@ -2,7 +2,7 @@
 
 use crate::measures::PyMeasure;
 use crate::prelude::*;
-use crate::{ending, watch};
+use crate::{ending, nesting, watch};
 use esscher_core::Mat;
 use esscher_core::measure::{Custom, Sharpness, SubGaussian};
 use pyo3::exceptions::{PyArithmeticError, PyValueError};
@@ -59,12 +59,13 @@ impl UserFunction {
             return None;
         }
         let answer = Python::try_attach(|py| {
-            let answer = ending::calling(|| {
+            let call = || {
                 arguments(py)
                     .and_then(|arguments| self.function.bind(py).call1(arguments))
                     .and_then(|answer| read(&answer))
-            })?;
-            Some(match answer {
+            };
+            let answer = ending::calling(|| nesting::deeper(call))?;
+            Some(match answer.unwrap_or_else(|| Err(nesting::refusal(self.name))) {
                 Ok(answer) => Some(answer),
                 // math.exp(1000) raises OverflowError: the function says that it does not exist there.
                 Err(error) if self.name != SAMPLER && error.is_instance_of::<PyArithmeticError>(py) => None,

@@ -3,7 +3,7 @@
 //! Work that looks at its monitor ends soon after it is asked to. Work that owns what it needs may be left behind instead.
 
 use crate::arrays::Any;
-use crate::{ending, threads};
+use crate::{ending, nesting, threads};
 use esscher_core::Monitor;
 use pyo3::prelude::*;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -82,6 +82,15 @@ impl Monitor for Watch {
     }
 }
 
+/// The stack of a thread that works: that of a main thread, since users' functions run on it.
+const STACK: usize = 8 << 20;
+
+/// Whether this thread is one of a pool: a user's function asks, and no signal comes here. Work elsewhere would wait for the
+/// threads of the pool, which may all wait for such work.
+fn is_of_a_pool() -> bool {
+    rayon::current_thread_index().is_some()
+}
+
 /// Does the work, which must end soon after its monitor asks it to stop, with Python's other threads free to run.
 ///
 /// `progress` is called with the part that is done, from 0 to 1, by the calling thread. An exception, of a signal or of
@@ -92,14 +101,17 @@ pub(crate) fn watched<T: Send>(
     work: impl FnOnce(&Watch) -> T + Send,
 ) -> PyResult<T> {
     let watch = Watch::default();
+    if is_of_a_pool() {
+        return Ok(py.detach(|| work(&watch)));
+    }
     let (sender, receiver) = mpsc::sync_channel::<T>(1);
-    let answer = Answer::new(receiver);
+    let (answer, depth) = (Answer::new(receiver), nesting::depth());
     std::thread::scope(|scope| {
         let seen = &watch;
-        let worker = scope.spawn(move || {
+        let worker = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, move || {
             // The other side waits until it has received.
-            let _ = sender.send(threads::on_all(|| work(seen)));
-        });
+            let _ = sender.send(nesting::from_depth(depth, || threads::on_all(|| work(seen))));
+        })?;
         let mut exception: Option<(PyErr, EndingCall)> = None;
         loop {
             match answer.awaited(py) {
@@ -122,11 +134,14 @@ pub(crate) fn left_behind<T: Send + 'static>(
     work: impl FnOnce(&Watch) -> T + Send + 'static,
 ) -> PyResult<T> {
     let watch = Arc::new(Watch::default());
+    if is_of_a_pool() {
+        return Ok(py.detach(|| work(&watch)));
+    }
     let (sender, receiver) = mpsc::sync_channel::<T>(1);
-    let (answer, seen) = (Answer::new(receiver), watch.clone());
-    let worker = std::thread::Builder::new().spawn(move || {
+    let (answer, seen, depth) = (Answer::new(receiver), watch.clone(), nesting::depth());
+    let worker = std::thread::Builder::new().stack_size(STACK).spawn(move || {
         // Nobody may be there to receive.
-        let _ = sender.send(threads::on_all(|| work(&seen)));
+        let _ = sender.send(nesting::from_depth(depth, || threads::on_all(|| work(&seen))));
     })?;
     loop {
         match answer.awaited(py) {

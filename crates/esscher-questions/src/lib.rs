@@ -5,7 +5,9 @@
 //! result into sections of a document. What doors do around a run is in [`conduct`].
 
 pub mod asking;
+mod commented;
 pub mod conduct;
+mod counted;
 mod document;
 pub mod drawing;
 pub mod measured;
@@ -16,6 +18,7 @@ mod seeds;
 mod sources;
 pub mod tabulating;
 
+pub use commented::commented;
 pub use document::{program, provenance_lines, run_document};
 pub use planned::{Asked, Planned, RENAMED, Settings};
 pub use question::{Awaiting, Plan, Question};

@@ -49,7 +49,9 @@ pub fn table(table: &DataTable) -> String {
 pub fn drawing<'a>(drawing: impl Into<Drawing<'a>>) -> String {
     match drawing.into() {
         Drawing::Figure(figure) => self::figure(figure),
+        Drawing::Panels(panels) => self::figure(&panels.merged()),
         Drawing::HeatMap(map) => heat_map(map),
+        Drawing::Tiles(tiles) => table(&tiles.table()),
     }
 }
 

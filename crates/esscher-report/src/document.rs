@@ -1,12 +1,12 @@
-//! A document: sections of prose, formulas, tables, figures and heat maps, and where they come from.
+//! A document: sections of prose, formulas, tables and drawings, and where they come from.
 
-use crate::{Drawing, Figure, HeatMap, literal};
+use crate::{Drawing, Figure, HeatMap, Panels, Tiles, literal};
 
 /// A whole report.
 ///
-/// Prose, captions and cells of text are plain text with `$…$` for formulas in LaTeX, `` `…` `` for code and `**…**`
-/// for emphasis; anything else, also `<` and `&`, means itself. Text that a user chose is put into it by [`literal`], which
-/// takes the meaning of all marks away.
+/// Prose, captions and cells of text are plain text with `$…$` for formulas in LaTeX, `` `…` `` for code, `**…**`
+/// for emphasis and `[words](https://…)` or `[words](#id)` for links; anything else, also `<` and `&`, means itself. Text
+/// that a user chose is put into it by [`literal`], which takes the meaning of all marks away.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Document {
     /// The heading.
@@ -53,6 +53,8 @@ pub enum Verdict {
 /// A piece of a section.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Block {
+    /// The finding of a section in a sentence or two, set larger than what follows.
+    Lead(String),
     /// A paragraph.
     Prose(String),
     /// A displayed formula in LaTeX.
@@ -63,8 +65,23 @@ pub enum Block {
     Table(DataTable),
     /// A figure.
     Figure(Figure),
+    /// Figures side by side on the same axes.
+    Panels(Panels),
     /// Numbers as colours.
     HeatMap(HeatMap),
+    /// Words and kinds as coloured tiles.
+    Tiles(Tiles),
+    /// A grid of cards that lead to sections: the whole at a glance.
+    Cards(Vec<Card>),
+    /// What most readers skip: a line, and below it what a click shows.
+    Folded {
+        /// Lower case with hyphens: a target of links, which unfolds it; empty for none.
+        id: String,
+        /// The line, prose.
+        title: String,
+        /// In reading order.
+        blocks: Vec<Block>,
+    },
 }
 
 impl Block {
@@ -72,10 +89,64 @@ impl Block {
     pub fn drawing(&self) -> Option<Drawing<'_>> {
         match self {
             Block::Figure(figure) => Some(Drawing::Figure(figure)),
+            Block::Panels(panels) => Some(Drawing::Panels(panels)),
             Block::HeatMap(map) => Some(Drawing::HeatMap(map)),
-            Block::Prose(_) | Block::Formula(_) | Block::Facts(_) | Block::Table(_) => None,
+            Block::Tiles(tiles) => Some(Drawing::Tiles(tiles)),
+            Block::Lead(_)
+            | Block::Prose(_)
+            | Block::Formula(_)
+            | Block::Facts(_)
+            | Block::Table(_)
+            | Block::Cards(_)
+            | Block::Folded { .. } => None,
         }
     }
+
+    /// All drawings of the block: its own, or those that are folded inside. The pictures of cards are not among them.
+    pub fn drawings(&self) -> Vec<Drawing<'_>> {
+        match self {
+            Block::Folded { blocks, .. } => blocks.iter().flat_map(Block::drawings).collect(),
+            other => other.drawing().into_iter().collect(),
+        }
+    }
+
+    /// Puts a name in front of the ids of its drawings and tables: a document may hold several of one kind.
+    pub fn name_under(&mut self, name: &str) {
+        match self {
+            Block::Figure(Figure { id, .. })
+            | Block::Panels(Panels { id, .. })
+            | Block::HeatMap(HeatMap { id, .. })
+            | Block::Tiles(Tiles { id, .. })
+            | Block::Table(DataTable { id, .. }) => *id = format!("{name}-{id}"),
+            Block::Folded { blocks, .. } => blocks.iter_mut().for_each(|block| block.name_under(name)),
+            Block::Lead(_) | Block::Prose(_) | Block::Formula(_) | Block::Facts(_) | Block::Cards(_) => {}
+        }
+    }
+
+    /// What is folded inside.
+    pub fn folded(&self) -> &[Block] {
+        match self {
+            Block::Folded { blocks, .. } => blocks,
+            _ => &[],
+        }
+    }
+}
+
+/// A section in a card: a verdict, a number, a small picture.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Card {
+    /// The id of the section that it leads to.
+    pub section: String,
+    /// What the section is about, prose.
+    pub title: String,
+    /// Whether it holds.
+    pub verdict: Option<Verdict>,
+    /// The number that decides, as a person writes it: `14 digits`, prose.
+    pub number: String,
+    /// What the number is, in a few words, prose.
+    pub meaning: String,
+    /// Drawn small, without numbers on its axes.
+    pub picture: Option<Figure>,
 }
 
 /// A table of results.

@@ -1,6 +1,8 @@
 //! A figure: curves, points and bands over two axes. One description feeds the interactive and the static drawing.
 
 /// Curves over two axes.
+///
+/// Up to about a dozen series have their names beside the drawing, at the heights where they end.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Figure {
     /// Lower case with hyphens: the name of its files. If it is taken in its document, pages append a number.
@@ -25,17 +27,24 @@ pub struct Axis {
     pub label: String,
     /// Linear or logarithmic.
     pub scale: Scale,
+    /// A number that the axis reaches in any case: 0 where lengths of bars and shares are compared.
+    pub includes: Option<f64>,
 }
 
 impl Axis {
     /// With evenly placed numbers.
     pub fn linear(label: impl Into<String>) -> Self {
-        Axis { label: label.into(), scale: Scale::Linear }
+        Axis { label: label.into(), scale: Scale::Linear, includes: None }
+    }
+
+    /// With evenly placed numbers that begin at 0 or end there.
+    pub fn from_zero(label: impl Into<String>) -> Self {
+        Axis { includes: Some(0.0), ..Axis::linear(label) }
     }
 
     /// With numbers placed by their logarithm.
     pub fn logarithmic(label: impl Into<String>) -> Self {
-        Axis { label: label.into(), scale: Scale::Logarithmic }
+        Axis { label: label.into(), scale: Scale::Logarithmic, includes: None }
     }
 }
 

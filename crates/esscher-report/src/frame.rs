@@ -1,6 +1,6 @@
 //! What of a figure can be drawn: the range of each axis and the points within, shared by all drawings.
 
-use crate::figure::{Figure, Point, Scale};
+use crate::figure::{Axis, Figure, Point, Scale};
 
 /// Numbers beyond this in size, or below its inverse on a logarithmic axis, are left out of drawings: sums and
 /// differences of axis ends would overflow.
@@ -36,7 +36,20 @@ pub(crate) struct Drawn {
     pub(crate) segments: Vec<Vec<Point>>,
 }
 
+impl Frame {
+    /// Where the points of all series stand along an axis.
+    pub(crate) fn positions(&self, along: fn(&Point) -> f64) -> impl Iterator<Item = f64> {
+        self.series.iter().flat_map(|drawn| drawn.segments.iter().flatten()).map(along)
+    }
+}
+
 impl Drawn {
+    /// The point that is farthest to the right.
+    pub(crate) fn end(&self) -> Option<Point> {
+        let points = self.segments.iter().flatten().copied();
+        points.reduce(|far, point| if point.x >= far.x { point } else { far })
+    }
+
     pub(crate) fn has_intervals(&self) -> bool {
         self.segments.iter().flatten().any(|point| point.interval.is_some())
     }
@@ -98,9 +111,10 @@ pub(crate) fn frame(figure: &Figure) -> Frame {
         |point: &&Point| can_be_placed(figure.x.scale, point.x) && can_be_placed(figure.y.scale, point.y);
     let points: Vec<&Point> = figure.series.iter().flat_map(|series| &series.points).collect();
     let kept: Vec<&Point> = points.iter().copied().filter(drawable).collect();
-    let x = Range::around(figure.x.scale, kept.iter().map(|point| point.x));
+    let reached = |axis: &Axis| axis.includes.filter(|value| can_be_placed(axis.scale, *value));
+    let x = Range::around(figure.x.scale, kept.iter().map(|point| point.x).chain(reached(&figure.x)));
 
-    let bare = Range::around(figure.y.scale, kept.iter().map(|point| point.y));
+    let bare = Range::around(figure.y.scale, kept.iter().map(|point| point.y).chain(reached(&figure.y)));
     let (lowest, highest) = match figure.y.scale {
         Scale::Linear => (-LARGEST, LARGEST),
         Scale::Logarithmic => {
@@ -110,7 +124,8 @@ pub(crate) fn frame(figure: &Figure) -> Frame {
     };
     let ends = kept.iter().filter_map(|point| point.interval).flat_map(|(low, high)| [low, high]);
     let ends = ends.filter(|end| end.is_finite() && (lowest..=highest).contains(end));
-    let y = Range::around(figure.y.scale, kept.iter().map(|point| point.y).chain(ends));
+    let y =
+        Range::around(figure.y.scale, kept.iter().map(|point| point.y).chain(ends).chain(reached(&figure.y)));
 
     let series = figure
         .series
@@ -158,12 +173,12 @@ pub(crate) fn left_out_note(count: usize) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Axis, Mark, Series};
+    use crate::{Mark, Series};
 
     fn figure(scale: Scale, points: Vec<Point>) -> Figure {
         Figure {
-            x: Axis { label: "x".into(), scale },
-            y: Axis { label: "y".into(), scale },
+            x: Axis { label: "x".into(), scale, includes: None },
+            y: Axis { label: "y".into(), scale, includes: None },
             series: vec![Series { name: "s".into(), mark: Mark::Line, colour: 0, points }],
             ..Figure::default()
         }
@@ -194,6 +209,15 @@ mod tests {
         assert!(frame.y.low > 0.01);
         let lower = frame.series[0].segments[0][0].interval.map(|(low, _)| low);
         assert_eq!(lower.map(|low| (low, frame.y.nearest(low))), Some((0.0, frame.y.low)));
+    }
+
+    #[test]
+    fn an_axis_reaches_what_it_includes() {
+        let mut figure = figure(Scale::Linear, vec![Point::new(3.0, 5.0), Point::new(4.0, 6.0)]);
+        figure.y.includes = Some(0.0);
+        let frame = frame(&figure);
+        assert_eq!(frame.y.low, 0.0);
+        assert!(frame.x.low > 2.9);
     }
 
     #[test]

@@ -7,20 +7,23 @@ use base64::Engine;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::document::{Block, Cell, DataTable, Document, Section, Verdict};
+use crate::colours;
+use crate::document::{Block, Card, Cell, DataTable, Document, Section, Verdict};
 use crate::drawing::Drawing;
 use crate::escape::{json_in_html, xml};
 use crate::figure::Figure;
 use crate::frame::{frame, left_out_note};
-use crate::heat_map::HeatMap;
+use crate::heat_map::{HeatMap, name};
 use crate::latex::is_text;
 use crate::legend::entries;
-use crate::numbers::{integer, number};
+use crate::numbers::{integer, machine, number};
 use crate::palette::{COUNT, DARK, LEVELS, LIGHT, ink_on, ramp};
+use crate::panels::Panels;
 use crate::prose::{self, Span, plain};
 use crate::shading::shading;
 use crate::subscript::{self, pieces};
-use crate::svg::{colour_bar, key_swatch, svg, swatch};
+use crate::svg::{colour_bar, key_swatch, svg, swatch, thumbnail};
+use crate::tiles::{Tiles, Tone};
 use crate::vega::{size_of_cells, vega};
 use crate::{csv, latex};
 
@@ -58,13 +61,14 @@ const BRIEF: usize = 10;
 /// A document as one HTML file that opens without a network, on screen, on paper and without JavaScript.
 ///
 /// Nothing in the document can become markup, and the page forbids itself every request and every script but its own.
-/// Sections, figures and tables whose ids are taken get `-2`, `-3`, … in their links and files.
+/// Sections, figures and tables whose ids are taken get `-2`, `-3`, … in their links and files. Series of the same name
+/// have the same colour in all figures of the page.
 pub fn html(document: &Document) -> String {
     let mut content = Content::default();
-    content.write(document);
+    content.write(&colours::one_for_each_thing(document));
     let body = &content.body;
     let has_formulas = body.contains("<span class=\"formula") || body.contains("<div class=\"formula");
-    let has_figures = body.contains("<figure ");
+    let has_figures = content.figures.iter().any(|figure| !figure.is_null());
     let mut scripts: Vec<&str> = Vec::new();
     if has_formulas {
         scripts.push(KATEX);
@@ -145,6 +149,9 @@ struct Content {
     figures: Vec<Value>,
     files: Vec<Value>,
     file_names: Taken,
+    anchors: Taken,
+    /// A number with its error in brackets, to be explained.
+    bracketed: Option<(f64, f64)>,
 }
 
 /// Names that are taken.
@@ -186,24 +193,25 @@ impl Content {
     fn write(&mut self, document: &Document) {
         self.body.push_str(
             "<button type=\"button\" class=\"theme\" title=\"Light or dark\" aria-label=\"Switch between light and dark\">\
-             <span aria-hidden=\"true\">◐</span></button>\n<main>\n",
+             <span aria-hidden=\"true\">◐</span></button>\n",
         );
+        // The style numbers the sections as the contents do.
+        self.body.push_str(if is_long(document) { "<main class=\"numbered\">\n" } else { "<main>\n" });
         let _ = writeln!(self.body, "<header>\n<h1>{}</h1>", inline(&document.title));
         if !document.summary.trim().is_empty() {
             let _ = writeln!(self.body, "<p class=\"summary\">{}</p>", inline(&document.summary));
         }
         self.body.push_str("</header>\n");
-        let mut taken = Taken::default();
         let sections: Vec<(String, &Section)> =
-            document.sections.iter().map(|section| (taken.free(&section.id), section)).collect();
-        if sections.len() >= 2 {
+            document.sections.iter().map(|section| (self.anchors.free(&section.id), section)).collect();
+        if is_long(document) {
             contents(&mut self.body, &sections);
         }
-        for (anchor, section) in sections {
+        for (anchor, section) in &sections {
             let _ = writeln!(
                 self.body,
                 "<section id=\"{}\">\n<h2>{}{}</h2>",
-                xml(&anchor),
+                xml(anchor),
                 inline(&section.title),
                 section.verdict.map_or_else(String::new, |verdict| format!(" {}", badge(verdict)))
             );
@@ -212,6 +220,15 @@ impl Content {
             }
             self.body.push_str("</section>\n");
         }
+        if let Some((value, error)) = self.bracketed {
+            let (short, long) = (number(value, Some(error)), number(value, Some(error)).spread_out());
+            let _ = writeln!(
+                self.body,
+                "<p class=\"reading\">How to read numbers: {} means {}: the digits in brackets are the error of the last digits.</p>",
+                short.html(),
+                long.html()
+            );
+        }
         provenance(&mut self.body, &document.provenance);
         self.body.push_str("</main>\n");
     }
@@ -219,6 +236,9 @@ impl Content {
     fn write_block(&mut self, block: &Block) {
         let out = &mut self.body;
         match block {
+            Block::Lead(prose) => {
+                let _ = writeln!(out, "<p class=\"lead\">{}</p>", inline(prose));
+            }
             Block::Prose(prose) => {
                 let _ = writeln!(out, "<p>{}</p>", inline(prose));
             }
@@ -234,10 +254,29 @@ impl Content {
             }
             Block::Table(table) => {
                 write_table(out, table, self.files.len());
+                self.bracketed = self.bracketed.or_else(|| bracketed(table));
                 self.add_files(&table.id, csv::table(table), latex::table(table));
             }
             Block::Figure(figure) => self.write_drawing(figure.into()),
+            Block::Panels(panels) => self.write_drawing(panels.into()),
             Block::HeatMap(map) => self.write_drawing(map.into()),
+            Block::Tiles(tiles) => self.write_drawing(tiles.into()),
+            Block::Cards(cards) => write_cards(out, cards),
+            Block::Folded { id, title, blocks } => {
+                let id = match id.is_empty() {
+                    true => String::new(),
+                    false => format!(" id=\"{}\"", xml(&self.anchors.free(id))),
+                };
+                let _ = writeln!(
+                    out,
+                    "<details class=\"folded\"{id}>\n<summary>{}</summary>\n<div class=\"inside\">",
+                    inline(title)
+                );
+                for block in blocks {
+                    self.write_block(block);
+                }
+                self.body.push_str("</div>\n</details>\n");
+            }
         }
     }
 
@@ -253,8 +292,13 @@ impl Content {
     }
 }
 
+/// Whether a document has contents.
+fn is_long(document: &Document) -> bool {
+    document.sections.len() >= 2
+}
+
 fn contents(out: &mut String, sections: &[(String, &Section)]) {
-    out.push_str("<nav aria-label=\"Contents\">\n");
+    out.push_str("<nav aria-label=\"Contents\">\n<details open>\n");
     let count = |verdict| sections.iter().filter(|(_, section)| section.verdict == Some(verdict)).count();
     let tally: Vec<String> = [
         (Verdict::Holds, "holds", "hold"),
@@ -270,29 +314,79 @@ fn contents(out: &mut String, sections: &[(String, &Section)]) {
     .collect();
     let tally =
         if tally.is_empty() { String::new() } else { format!(" <small>{}</small>", tally.join(", ")) };
-    let _ = writeln!(out, "<p class=\"heading\">Contents{tally}</p>\n<ol>");
+    let _ = writeln!(out, "<summary>Contents{tally}</summary>\n<ol>");
     for (anchor, section) in sections {
         let _ = writeln!(
             out,
             "<li><a href=\"#{}\">{}</a>{}</li>",
             xml(anchor),
-            inline(&section.title),
-            section.verdict.map_or_else(String::new, |verdict| format!(" {}", badge(verdict)))
+            unlinked(&section.title),
+            section.verdict.map_or_else(String::new, sign)
         );
     }
-    out.push_str("</ol>\n</nav>\n");
+    out.push_str("</ol>\n</details>\n<a class=\"top\" href=\"#top\" title=\"To the top of the page\">↑ top</a>\n</nav>\n");
 }
 
-fn badge(verdict: Verdict) -> String {
-    let (class, sign) = match verdict {
+/// The class and the sign of a verdict.
+fn looks(verdict: Verdict) -> (&'static str, &'static str) {
+    match verdict {
         Verdict::Holds => ("holds", "✓"),
         Verdict::Fails => ("fails", "✗"),
         Verdict::NotMeasurable => ("undecided", "?"),
-    };
+    }
+}
+
+/// A verdict as a sign, where there is no room for words.
+fn sign(verdict: Verdict) -> String {
+    let (class, sign) = looks(verdict);
+    let words = verdict.words();
+    format!(
+        " <span class=\"sign {class}\" role=\"img\" aria-label=\"{words}\" title=\"{words}\">{sign}</span>"
+    )
+}
+
+/// Cards that lead to sections as a whole, so that nothing in them is a link of its own.
+fn write_cards(out: &mut String, cards: &[Card]) {
+    out.push_str("<ul class=\"cards\">\n");
+    for card in cards {
+        let class = card.verdict.map_or("", |verdict| looks(verdict).0);
+        let _ = write!(
+            out,
+            "<li><a class=\"card {class}\" href=\"#{}\">{}<span class=\"title\">{}</span>",
+            xml(&card.section),
+            card.verdict.map_or_else(String::new, badge),
+            unlinked(&card.title)
+        );
+        for (class, prose) in [("amount", &card.number), ("meaning", &card.meaning)] {
+            if !prose.trim().is_empty() {
+                let _ = write!(out, "<span class=\"{class}\">{}</span>", unlinked(prose));
+            }
+        }
+        out.push_str(&card.picture.as_ref().map_or_else(String::new, thumbnail));
+        out.push_str("</a></li>\n");
+    }
+    out.push_str("</ul>\n");
+}
+
+fn badge(verdict: Verdict) -> String {
+    let (class, sign) = looks(verdict);
     format!(
         "<span class=\"verdict {class}\"><span aria-hidden=\"true\">{sign}</span> {}</span>",
         verdict.words()
     )
+}
+
+/// A number of a table with its error that pages write in brackets: one that is easy to explain, if there is one.
+fn bracketed(table: &DataTable) -> Option<(f64, f64)> {
+    let all = || {
+        table.rows.iter().flatten().filter_map(|cell| match cell {
+            Cell::Number { value, error: Some(error) } => {
+                number(*value, Some(*error)).is_bracketed().then_some((*value, *error))
+            }
+            _ => None,
+        })
+    };
+    all().find(|(value, _)| (0.01..1000.0).contains(&value.abs())).or_else(|| all().next())
 }
 
 fn write_table(out: &mut String, table: &DataTable, file: usize) {
@@ -304,7 +398,7 @@ fn write_table(out: &mut String, table: &DataTable, file: usize) {
         // A button within the summary would fold the table as well.
         let _ = writeln!(
             out,
-            "<div class=\"table folded\" data-file=\"{file}\">\n{tools}<details>\n<summary>\
+            "<div class=\"table long\" data-file=\"{file}\">\n{tools}<details>\n<summary>\
              <span class=\"caption\">{caption}</span> <small>{} rows</small></summary>",
             table.rows.len()
         );
@@ -324,7 +418,7 @@ fn write_table(out: &mut String, table: &DataTable, file: usize) {
     for row in &table.rows {
         out.push_str("<tr>");
         for (column, class) in classes.iter().enumerate() {
-            let _ = write!(out, "<td{class}>{}</td>", cell(row.get(column)));
+            let _ = write!(out, "<td{class}{}>{}</td>", all_digits(row.get(column)), cell(row.get(column)));
         }
         out.push_str("</tr>\n");
     }
@@ -356,6 +450,18 @@ fn cell(cell: Option<&Cell>) -> String {
     }
 }
 
+/// All digits of a number that is written with fewer, for those who point at it.
+fn all_digits(cell: Option<&Cell>) -> String {
+    let Some(Cell::Number { value, error }) = cell else { return String::new() };
+    let (short, long) = (number(*value, *error).unicode(), machine(*value));
+    let error = error.map_or_else(String::new, |error| format!(" ± {}", machine(error)));
+    if short.replace('−', "-") == long {
+        String::new()
+    } else {
+        format!(" title=\"{}\"", xml(&(long + &error)))
+    }
+}
+
 /// What a page shows of one kind of drawing: around the axes, and what the drawing leaves out.
 struct Surroundings {
     class: &'static str,
@@ -370,7 +476,13 @@ struct Surroundings {
 fn write_drawing(out: &mut String, drawing: Drawing, number: usize, file: usize) {
     let Surroundings { class, place, style, legend, note } = match drawing {
         Drawing::Figure(figure) => around_curves(figure),
+        Drawing::Panels(panels) => around_curves(&panels.overlaid()),
+        Drawing::Tiles(tiles) => around_tiles(tiles),
         Drawing::HeatMap(map) => around_cells(map),
+    };
+    let (class, place) = match drawing {
+        Drawing::Panels(_) => (" class=\"panels\"", " below"),
+        _ => (class, place),
     };
     let (x, y) = drawing.labels();
     let _ = writeln!(
@@ -380,10 +492,15 @@ fn write_drawing(out: &mut String, drawing: Drawing, number: usize, file: usize)
         inline(drawing.title()),
         tools(&["svg", "png", "csv", "tex"]),
     );
+    let chart = match drawing {
+        Drawing::Panels(panels) => charts(panels),
+        Drawing::Tiles(tiles) => tile_table(tiles),
+        Drawing::Figure(_) | Drawing::HeatMap(_) => String::new(),
+    };
     let _ = write!(
         out,
         "<div class=\"drawing{place}\"><div class=\"plot\"{style}><p class=\"vertical\">{}</p>\
-         <div class=\"chart\"></div><p class=\"horizontal\">{}</p></div>\n{legend}</div>\n\
+         <div class=\"chart\">{chart}</div><p class=\"horizontal\">{}</p></div>\n{legend}</div>\n\
          <div class=\"static\">{}</div>\n<figcaption>",
         subscript::html(y),
         subscript::html(x),
@@ -398,17 +515,105 @@ fn write_drawing(out: &mut String, drawing: Drawing, number: usize, file: usize)
     out.push_str("</figcaption>\n</figure>\n");
 }
 
+/// A place for each panel under its title.
+fn charts(panels: &Panels) -> String {
+    let one = |panel: &crate::Panel| {
+        format!(
+            "<div class=\"panel\"><p>{}</p><div class=\"view\"></div></div>",
+            subscript::html(&panel.title)
+        )
+    };
+    panels.panels.iter().map(one).collect()
+}
+
+/// Tiles are a table of the page: they need no script to be seen, and their words can be searched.
+fn tile_table(tiles: &Tiles) -> String {
+    let (rows, columns) = tiles.size();
+    let has_words = tiles.has_words();
+    let mut out =
+        format!("<table class=\"tiles{}\">\n<thead><tr><td></td>", if has_words { " worded" } else { "" });
+    // Narrow columns have room for a few names.
+    let every = if has_words { 1 } else { 5 };
+    for column in 0..columns {
+        let name =
+            if column % every == 0 { subscript::html(name(&tiles.columns, column)) } else { String::new() };
+        let _ = write!(out, "<th scope=\"col\">{name}</th>");
+    }
+    out.push_str("</tr></thead>\n<tbody>\n");
+    for row in 0..rows {
+        let _ = write!(out, "<tr><th scope=\"row\">{}</th>", subscript::html(name(&tiles.rows, row)));
+        for column in 0..columns {
+            let Some(tile) = tiles.tile(row, column) else {
+                out.push_str("<td></td>");
+                continue;
+            };
+            let kind = tiles.kind(tile);
+            let place = [name(&tiles.rows, row), name(&tiles.columns, column)].map(subscript::unicode);
+            let [row, column] = [(&tiles.y, &place[0]), (&tiles.x, &place[1])]
+                .map(|(axis, name)| format!("{} {name}", subscript::unicode(axis)));
+            let told = [
+                format!("{}, {}", row.trim(), column.trim()),
+                kind.map_or_else(String::new, |kind| subscript::unicode(&kind.name)),
+                subscript::unicode(&tile.words),
+                subscript::unicode(&tile.detail),
+            ];
+            let told: Vec<&str> =
+                told.iter().map(|line| line.trim()).filter(|line| !line.is_empty()).collect();
+            let words = if has_words { subscript::html(&tile.words) } else { String::new() };
+            let (open, close) = match tile.target.is_empty() {
+                true => ("<span".to_string(), "</span>"),
+                false => (format!("<a href=\"#{}\"", xml(&tile.target)), "</a>"),
+            };
+            let _ = write!(
+                out,
+                "<td>{open} class=\"tile {}\" title=\"{}\"><span>{words}</span>{close}</td>",
+                tone(kind.map_or(Tone::Open, |kind| kind.tone)),
+                xml(&told.join("\n"))
+            );
+        }
+        out.push_str("</tr>\n");
+    }
+    out.push_str("</tbody></table>");
+    out
+}
+
+fn tone(tone: Tone) -> &'static str {
+    match tone {
+        Tone::Good => "good",
+        Tone::Open => "open",
+        Tone::Bad => "bad",
+    }
+}
+
+fn around_tiles(tiles: &Tiles) -> Surroundings {
+    let mut legend = "<ul class=\"kinds\">\n".to_string();
+    for (kind, count) in tiles.counted() {
+        let _ = writeln!(
+            legend,
+            "<li><span class=\"tile {}\"></span><span>{}: {count}</span></li>",
+            tone(kind.tone),
+            subscript::html(&kind.name)
+        );
+    }
+    legend.push_str("</ul>");
+    let (_, columns) = tiles.size();
+    let style = format!(" style=\"--columns:{columns}\"");
+    Surroundings { class: " class=\"mosaic drawn\"", place: "", style, legend, note: None }
+}
+
 fn around_curves(figure: &Figure) -> Surroundings {
     let frame = frame(figure);
     let (entries, _) = entries(figure, &frame);
-    let (class, place) = if entries.len() > MOST_BESIDE { (" class=\"wide\"", " below") } else { ("", "") };
+    let place = if entries.len() > MOST_BESIDE { " below" } else { "" };
     let widest =
         entries.iter().map(|entry| subscript::width(&pieces(entry.name), LEGEND_SIZE)).fold(0.0, f64::max);
     let mut legend = format!("<ul class=\"legend\" style=\"--name:{}px\">\n", widest.min(WIDEST_NAME).ceil());
     for (index, entry) in entries.iter().enumerate() {
+        let end = entry.end.map_or_else(String::new, |end| format!(" data-end=\"{end:.4}\""));
+        let once = if entry.ends_once { " data-once" } else { "" };
         let _ = writeln!(
             legend,
-            "<li><button type=\"button\" data-entry=\"{index}\" aria-pressed=\"false\" class=\"series-{}\">\
+            "<li{end}{once}><button type=\"button\" data-entry=\"{index}\" aria-pressed=\"false\" class=\"series-{}\">\
              <svg width=\"26\" height=\"14\" aria-hidden=\"true\">{}</svg><span>{}</span></button></li>",
             entry.colour,
             swatch(entry, "currentColor"),
@@ -416,7 +621,7 @@ fn around_curves(figure: &Figure) -> Surroundings {
         );
     }
     legend.push_str("</ul>");
-    Surroundings { class, place, style: String::new(), legend, note: left_out_note(frame.left_out) }
+    Surroundings { class: "", place, style: String::new(), legend, note: left_out_note(frame.left_out) }
 }
 
 fn around_cells(map: &HeatMap) -> Surroundings {
@@ -466,17 +671,27 @@ fn provenance(out: &mut String, entries: &[(String, String)]) {
 
 /// Prose as HTML; formulas keep their source until the script sets them.
 fn inline(prose: &str) -> String {
-    spans(&prose::spans(prose))
+    spans(&prose::spans(prose), true)
 }
 
-fn spans(pieces: &[Span]) -> String {
+/// Prose inside of a link: its own links are words.
+fn unlinked(prose: &str) -> String {
+    spans(&prose::spans(prose), false)
+}
+
+fn spans(pieces: &[Span], links: bool) -> String {
     pieces
         .iter()
         .map(|piece| match piece {
             Span::Text(text) => xml(text),
             Span::Formula(source) => format!("<span class=\"formula\">{}</span>", xml(source)),
             Span::Code(code) => format!("<code>{}</code>", xml(code)),
-            Span::Strong(inside) => format!("<strong>{}</strong>", spans(inside)),
+            Span::Strong(inside) => format!("<strong>{}</strong>", spans(inside, links)),
+            Span::Link(words, _) if !links => spans(words, false),
+            Span::Link(words, target) => {
+                let outside = if target.starts_with('#') { "" } else { " rel=\"noopener\"" };
+                format!("<a href=\"{}\"{outside}>{}</a>", xml(target), spans(words, false))
+            }
         })
         .collect()
 }

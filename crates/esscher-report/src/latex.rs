@@ -9,11 +9,11 @@ use crate::figure::Figure;
 use crate::formula::SYMBOLS;
 use crate::heat_map::{HeatMap, name};
 use crate::literal::visible;
-use crate::numbers::{integer, number};
+use crate::numbers::{datum, integer, number};
 use crate::prose::{self, Span};
 use crate::subscript::{Piece, pieces, unicode};
 
-/// A table as a `tabular`. Needs `\usepackage{booktabs}`, and `amsmath` for entries that are not numbers.
+/// A table as a `tabular`. Needs `\usepackage{booktabs}`, `amsmath` for entries that are not numbers and `hyperref` for links.
 pub fn table(table: &DataTable) -> String {
     let width = table.rows.iter().map(Vec::len).chain([table.columns.len()]).max().unwrap_or(0);
     let alignment: String = (0..width).map(|column| if is_text(table, column) { 'l' } else { 'r' }).collect();
@@ -28,7 +28,9 @@ pub fn table(table: &DataTable) -> String {
 pub fn drawing<'a>(drawing: impl Into<Drawing<'a>>) -> String {
     match drawing.into() {
         Drawing::Figure(figure) => self::figure(figure),
+        Drawing::Panels(panels) => self::figure(&panels.merged()),
         Drawing::HeatMap(map) => heat_map(map),
+        Drawing::Tiles(tiles) => table(&tiles.table()),
     }
 }
 
@@ -60,7 +62,7 @@ pub fn figure(figure: &Figure) -> String {
     if has_intervals {
         headings.extend(["low".to_string(), "high".to_string()]);
     }
-    let written = |value: f64| format!("${}$", number(value, None).latex());
+    let written = |value: f64| format!("${}$", datum(value).latex());
     let rows = points().map(|(series, point)| {
         let mut row = vec![label(&figure.data_name(series)), written(point.x), written(point.y)];
         if has_intervals {
@@ -123,8 +125,17 @@ fn spans(pieces: &[Span]) -> String {
             Span::Formula(source) => format!("${source}$"),
             Span::Code(code) => format!("\\texttt{{{}}}", escaped(code)),
             Span::Strong(inside) => format!("\\textbf{{{}}}", spans(inside)),
+            Span::Link(words, target) if target.starts_with('#') => spans(words),
+            Span::Link(words, target) => format!("\\href{{{}}}{{{}}}", address(target), spans(words)),
         })
         .collect()
+}
+
+/// An address inside of `\href`. Its signs are those that prose lets through, none of which is a backslash or a brace.
+fn address(target: &str) -> String {
+    ["%", "#", "&", "_"]
+        .iter()
+        .fold(target.replace('~', "%7E"), |text, sign| text.replace(sign, &format!("\\{sign}")))
 }
 
 /// The label of an axis or the name of a series, with its subscripts.

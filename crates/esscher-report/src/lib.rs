@@ -1,17 +1,17 @@
-//! What a document is: prose, formulas, tables, figures and heat maps, written as HTML, SVG, PNG, PDF, CSV and LaTeX.
+//! What a document is: prose, formulas, tables, figures, panels, maps and tiles, written as HTML, SVG, PNG, PDF, CSV and
+//! LaTeX.
 //!
 //! Knows no kind of experiment and touches no file: a [`Document`] goes in, text and bytes come out, the same ones
 //! each time.
 //!
 //! ```
-//! use esscher_report::{Axis, Block, Document, Figure, Mark, Point, Scale, Section, Series};
-//! let axis = |label: &str| Axis { label: label.to_string(), scale: Scale::Logarithmic };
+//! use esscher_report::{Axis, Block, Document, Figure, Mark, Point, Section, Series};
 //! let measured = (0..7).map(|k| 10f64.powi(k)).map(|length| Point::with_error(length, 1.0 / length, 0.1 / length));
 //! let figure = Figure {
 //!     id: "rate".to_string(),
 //!     title: r"The error falls like $L^{-1}$".to_string(),
-//!     x: axis("prompt length L"),
-//!     y: axis("error ε"),
+//!     x: Axis::logarithmic("prompt length L"),
+//!     y: Axis::logarithmic("error ε"),
 //!     series: vec![Series { name: "measured".into(), mark: Mark::Dots, colour: 0, points: measured.collect() }],
 //!     ..Figure::default()
 //! };
@@ -22,6 +22,8 @@
 //! assert!(esscher_report::html(&document).starts_with("<!DOCTYPE html>"));
 //! ```
 
+mod braille;
+mod colours;
 mod compare;
 pub mod csv;
 mod document;
@@ -39,6 +41,7 @@ mod legend;
 mod literal;
 mod numbers;
 mod palette;
+mod panels;
 mod pdf;
 mod prose;
 mod raster;
@@ -47,10 +50,11 @@ mod subscript;
 mod svg;
 mod text;
 mod ticks;
+mod tiles;
 mod vega;
 
-pub use compare::compare;
-pub use document::{Block, Cell, DataTable, Document, Section, Verdict};
+pub use compare::{Compared, compare};
+pub use document::{Block, Card, Cell, DataTable, Document, Section, Verdict};
 pub use drawing::Drawing;
 pub use error::DrawingError;
 pub use figure::{Axis, Figure, Mark, Point, Scale, Series};
@@ -58,8 +62,10 @@ pub use heat_map::HeatMap;
 pub use html::{BEGINNING, html};
 pub use literal::literal;
 pub use numbers::{Notation, integer, machine as shortest, number};
+pub use panels::{Panel, Panels};
 pub use pdf::pdf;
 pub use prose::plain;
 pub use raster::png;
 pub use svg::svg;
-pub use text::text;
+pub use text::{brief, text};
+pub use tiles::{Kind, Tile, Tiles, Tone};

@@ -2,11 +2,14 @@
 
 use crate::formula::superscript_character;
 
-/// Significant digits of a number without an error, or whose error would not show.
-const EXACT_DIGITS: usize = 6;
+/// Significant digits of a number without an error, or whose error would not show: what people read.
+const DIGITS: usize = 4;
 
-/// Below this relative error a value counts as exact: its error lies beyond [`EXACT_DIGITS`].
-const EXACT_RELATIVE_ERROR: f64 = 1e-6;
+/// Of whole numbers, of numbers that would look whole with fewer, and of data.
+const MORE_DIGITS: usize = 6;
+
+/// Below this relative error a value counts as exact: its error lies beyond [`DIGITS`].
+const EXACT_RELATIVE_ERROR: f64 = 1e-5;
 
 /// A number ready to be written: mantissa, error in its last digits, power of ten.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,12 +33,13 @@ enum Uncertainty {
 /// The notation of a value with its absolute error.
 ///
 /// The error gets two significant digits if the first is 1 or 2, one otherwise, and the value stops at the same digit.
-/// Without an error, or with a relative error below 10⁻⁶, the value gets six significant digits. Powers of ten
-/// stand for values of 10⁶ and more and below 10⁻³.
+/// Without an error, or with a relative error below 10⁻⁵, the value gets four significant digits; six if it is whole, or
+/// would look whole but is not. Powers of ten stand for values of 10⁶ and more and below 10⁻³.
 ///
 /// ```
 /// use esscher_report::number;
 /// assert_eq!(number(0.123456, Some(0.0005)).unicode(), "0.1235(5)");
+/// assert_eq!(number(0.503553, None).unicode(), "0.5036");
 /// assert_eq!(number(1.5e-9, None).unicode(), "1.5×10⁻⁹");
 /// assert_eq!(number(1.2345e-4, Some(2.1e-7)).latex(), r"1.2345(21)\times10^{-4}");
 /// ```
@@ -80,14 +84,33 @@ pub fn integer(value: i64) -> Notation {
     Notation { mantissa: value.to_string(), uncertainty: Uncertainty::None, exponent: None }
 }
 
+/// A number of data, which keeps six significant digits.
+pub(crate) fn datum(value: f64) -> Notation {
+    if value.is_finite() { with_digits(value, MORE_DIGITS) } else { number(value, None) }
+}
+
 fn without_error(value: f64) -> Notation {
+    let looks_whole = || {
+        let short: f64 = rounded_value(value, DIGITS);
+        short.fract() == 0.0 && value.abs() < 1e3 && value.abs() > 0.5
+    };
+    with_digits(value, if value.fract() == 0.0 || looks_whole() { MORE_DIGITS } else { DIGITS })
+}
+
+/// The number that so many significant digits write.
+fn rounded_value(value: f64, digits: usize) -> f64 {
+    let (mantissa, exponent) = rounded(value, digits - 1);
+    format!("{mantissa}e{exponent}").parse().unwrap_or(value)
+}
+
+fn with_digits(value: f64, count: usize) -> Notation {
     if value == 0.0 {
         return Notation { mantissa: "0".to_string(), uncertainty: Uncertainty::None, exponent: None };
     }
     // Rounding first: 999999.7 is a million, and belongs to the other branch.
-    let (digits, exponent) = rounded(value, EXACT_DIGITS - 1);
+    let (digits, exponent) = rounded(value, count - 1);
     if (-3..6).contains(&exponent) {
-        let decimals = usize::try_from(EXACT_DIGITS as i32 - 1 - exponent).unwrap_or(0);
+        let decimals = usize::try_from(count as i32 - 1 - exponent).unwrap_or(0);
         let mantissa = trimmed(&format!("{value:.decimals$}"));
         return Notation { mantissa, uncertainty: Uncertainty::None, exponent: None };
     }
@@ -154,6 +177,21 @@ struct Signs {
 }
 
 impl Notation {
+    /// Whether it has its error in brackets, `1.02(6)`, which wants to be explained.
+    pub(crate) fn is_bracketed(&self) -> bool {
+        matches!(self.uncertainty, Uncertainty::LastDigits(_))
+    }
+
+    /// With its error written out: `1.02 ± 0.06` for `1.02(6)`.
+    pub(crate) fn spread_out(&self) -> Notation {
+        let Uncertainty::LastDigits(digits) = &self.uncertainty else { return self.clone() };
+        let decimals = self.mantissa.split_once('.').map_or(0, |(_, fraction)| fraction.len());
+        let padded = format!("{digits:0>width$}", width = decimals + 1);
+        let (whole, fraction) = padded.split_at(padded.len() - decimals);
+        let spread = if fraction.is_empty() { whole.to_string() } else { format!("{whole}.{fraction}") };
+        Notation { uncertainty: Uncertainty::PlusMinus(spread), ..self.clone() }
+    }
+
     /// In Unicode: `1.23(4)×10⁻⁵`.
     pub fn unicode(&self) -> String {
         self.write(&Signs {
@@ -271,7 +309,14 @@ mod tests {
             (0.0, Some(0.5), "0.0 ± 0.5"),
             (0.0, Some(0.0), "0"),
             (-0.001, Some(0.5), "0.0 ± 0.5"),
-            (2.0 / 3.0, Some(1e-12), "0.666667"),
+            (2.0 / 3.0, Some(1e-12), "0.6667"),
+            (0.503553, None, "0.5036"),
+            (12345.678, None, "12\u{202f}346"),
+            (1.00003, None, "1.00003"),
+            (0.99997, None, "0.99997"),
+            (0.500003, None, "0.5"),
+            (1.0000000001, None, "1"),
+            (8.437e-16, Some(1e-30), "8.437×10⁻¹⁶"),
             (2.5, None, "2.5"),
             (1e6, None, "10⁶"),
             (999_999.7, None, "10⁶"),
@@ -284,6 +329,20 @@ mod tests {
             (1.0, Some(f64::NAN), "1 ± ?"),
         ] {
             assert_eq!(number(value, error).unicode(), expected, "{value} {error:?}");
+        }
+    }
+
+    #[test]
+    fn brackets_can_be_written_out() {
+        for (value, error, expected) in [
+            (1.02, 0.06, "1.02 ± 0.06"),
+            (12.0, 1.0, "12.0 ± 1.0"),
+            (-0.5003, 0.0012, "−0.5003 ± 0.0012"),
+            (123456.0, 3.0, "123\u{202f}456 ± 3"),
+            (1.5e-9, 3.1e-11, "(1.50 ± 0.03)×10⁻⁹"),
+            (0.1, 0.5, "0.1 ± 0.5"),
+        ] {
+            assert_eq!(number(value, Some(error)).spread_out().unicode(), expected);
         }
     }
 

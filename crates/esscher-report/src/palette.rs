@@ -2,6 +2,8 @@
 
 /// Number of different appearances; the colour numbers of series repeat after it.
 pub(crate) const COUNT: usize = 8;
+/// The grey one: for controls, and for what belongs to no colour.
+pub(crate) const GREY: usize = 7;
 
 /// On white: Okabe and Ito (2008), with grey for their yellow, which white paper swallows.
 pub(crate) const LIGHT: [&str; COUNT] =

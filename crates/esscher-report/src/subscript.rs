@@ -100,6 +100,9 @@ pub(crate) fn wrapped(label: &str, size: f64, room: f64) -> Vec<Vec<Piece>> {
         }
         for piece in &word {
             for character in piece.text.chars() {
+                if lines.len() > MOST_LINES {
+                    break;
+                }
                 let one = [Piece { text: character.to_string(), lowered: piece.lowered }];
                 if !line.is_empty() && width(&line, size) + width(&one, size) > room {
                     lines.push(std::mem::take(&mut line));

@@ -1,7 +1,13 @@
 //! Where the ticks of an axis stand, and what they say.
 
 use crate::figure::Scale;
-use crate::numbers::superscript;
+use crate::frame::Range;
+use crate::numbers::{machine, number, superscript};
+
+/// Ticks stand at the places of points if these are at most so many, so far apart as parts of the axis, and so long to write.
+const MOST_POSITIONS: usize = 7;
+const LEAST_APART: f64 = 0.07;
+const LONGEST_POSITION: usize = 6;
 
 /// A labelled tick.
 #[derive(Debug, Clone, PartialEq)]
@@ -30,6 +36,18 @@ pub(crate) fn ticks(scale: Scale, low: f64, high: f64, most: usize) -> (Vec<Tick
     match scale {
         Scale::Linear => linear(low, high, most),
         Scale::Logarithmic => logarithmic(low, high, most),
+    }
+}
+
+/// The ticks of an axis on which points stand at these positions: there, if these are few, or else at nice numbers.
+pub(crate) fn axis_ticks(
+    range: &Range,
+    positions: impl Iterator<Item = f64>,
+    most: usize,
+) -> (Vec<Tick>, Vec<f64>) {
+    match at_positions(range, positions) {
+        Some(own) if own.len() <= most => (own, Vec::new()),
+        _ => ticks(range.scale, range.low, range.high, most),
     }
 }
 
@@ -96,7 +114,13 @@ fn logarithmic(low: f64, high: f64, most: usize) -> (Vec<Tick>, Vec<f64>) {
     let last = (high.log10() + 1e-9).floor() as i32;
     let decades = (last - first).max(-1) + 1;
     if decades < 2 {
-        return within_decades(low, high, most);
+        return within_decades(low, high, most).unwrap_or_else(|| linear(low, high, most));
+    }
+    // Two powers of ten are too few.
+    if decades == 2
+        && let Some(digits) = within_decades(low, high, most)
+    {
+        return digits;
     }
     let every = (1..).find(|every| decades as usize <= most.max(2) * *every as usize).unwrap_or(1);
     let at = |exponent: i32| exponent.rem_euclid(every) == 0;
@@ -117,8 +141,8 @@ fn logarithmic(low: f64, high: f64, most: usize) -> (Vec<Tick>, Vec<f64>) {
     (ticks, minor)
 }
 
-/// Less than a decade has two powers of ten to offer: 1, 2, 5 or all digits get labels too, or a linear choice.
-fn within_decades(low: f64, high: f64, most: usize) -> (Vec<Tick>, Vec<f64>) {
+/// Where fewer than three powers of ten lie, all digits, or 1, 2, 5, or 1 and 3 get labels, if at most `most` of them fit.
+fn within_decades(low: f64, high: f64, most: usize) -> Option<(Vec<Tick>, Vec<f64>)> {
     let exponents = floor_log10(low)..=floor_log10(high);
     let all: Vec<(f64, u32, i32)> = exponents
         .flat_map(|exponent| {
@@ -128,15 +152,13 @@ fn within_decades(low: f64, high: f64, most: usize) -> (Vec<Tick>, Vec<f64>) {
         .collect();
     let choices: [&[u32]; 3] = [&[1, 2, 3, 4, 5, 6, 7, 8, 9], &[1, 2, 5], &[1, 3]];
     let chosen = |digits: &[u32]| all.iter().filter(|(_, digit, _)| digits.contains(digit)).count();
-    let Some(digits) = choices.into_iter().find(|digits| (2..=most.max(3)).contains(&chosen(digits))) else {
-        return linear(low, high, most);
-    };
+    let digits = choices.into_iter().find(|digits| (2..=most.max(3)).contains(&chosen(digits)))?;
     let ticks = all
         .iter()
         .filter(|(_, digit, _)| digits.contains(digit))
         .map(|&(value, digit, exponent)| {
             let label = match digit {
-                _ if (0..4).contains(&exponent) => Label { base: format!("{value}"), power: None },
+                _ if (-2..4).contains(&exponent) => Label { base: format!("{value}"), power: None },
                 1 => power_of_ten(exponent),
                 _ => Label { base: format!("{digit}×10"), power: Some(exponent) },
             };
@@ -145,7 +167,34 @@ fn within_decades(low: f64, high: f64, most: usize) -> (Vec<Tick>, Vec<f64>) {
         .collect();
     let minor =
         all.iter().filter(|(_, digit, _)| !digits.contains(digit)).map(|(value, ..)| *value).collect();
-    (ticks, minor)
+    Some((ticks, minor))
+}
+
+/// Ticks at the places where all points stand, if these are few, apart and short to write: 10, 40, 100, 400.
+fn at_positions(range: &Range, positions: impl Iterator<Item = f64>) -> Option<Vec<Tick>> {
+    let mut places: Vec<f64> = Vec::new();
+    for position in positions {
+        if !places.contains(&position) {
+            places.push(position);
+        }
+        if places.len() > MOST_POSITIONS {
+            return None;
+        }
+    }
+    places.sort_by(f64::total_cmp);
+    let powers = |value: &f64| range.scale == Scale::Logarithmic && ten_to(floor_log10(*value)) == *value;
+    let apart = |pair: &[f64]| range.place(pair[1]) - range.place(pair[0]) >= LEAST_APART;
+    if places.len() < 3 || places.iter().all(powers) || !places.windows(2).all(apart) {
+        return None;
+    }
+    let ticks: Vec<Tick> = places
+        .into_iter()
+        .map(|value| Tick { value, label: Label { base: number(value, None).unicode(), power: None } })
+        .collect();
+    let is_short = |tick: &Tick| {
+        tick.label.base.chars().count() <= LONGEST_POSITION && machine(tick.value).len() <= LONGEST_POSITION
+    };
+    ticks.iter().all(is_short).then_some(ticks)
 }
 
 fn power_of_ten(exponent: i32) -> Label {
@@ -197,6 +246,25 @@ mod tests {
         assert_eq!(labels(Scale::Logarithmic, 1.5, 8.0, 8), ["2", "3", "4", "5", "6", "7", "8"]);
         assert_eq!(labels(Scale::Logarithmic, 1.5e-5, 7e-5, 4), ["2×10⁻⁵", "5×10⁻⁵"]);
         assert!(labels(Scale::Logarithmic, 4.1, 4.3, 6).len() >= 2);
+    }
+
+    #[test]
+    fn less_than_two_decades_get_digits_too() {
+        assert_eq!(labels(Scale::Logarithmic, 8.0, 500.0, 8), ["10", "20", "50", "100", "200", "500"]);
+        assert_eq!(labels(Scale::Logarithmic, 0.08, 1.1, 8), ["0.1", "0.2", "0.5", "1"]);
+    }
+
+    #[test]
+    fn few_places_of_points_are_ticks() {
+        let range = Range { scale: Scale::Logarithmic, low: 8.0, high: 500.0 };
+        let written = |positions: &[f64]| {
+            let ticks = at_positions(&range, positions.iter().copied());
+            ticks.map(|ticks| ticks.iter().map(|tick| tick.label.unicode()).collect::<Vec<_>>().join(" "))
+        };
+        assert_eq!(written(&[100.0, 10.0, 400.0, 40.0, 10.0]).as_deref(), Some("10 40 100 400"));
+        assert_eq!(written(&[10.0, 100.0]), None);
+        assert_eq!(written(&[10.0, 11.0, 100.0]), None);
+        assert_eq!(written(&[10.0, 33.333333333, 100.0]), None);
     }
 
     #[test]

@@ -1,12 +1,12 @@
 //! What the outputs say, on one small document, and that they say the same each time.
 
 use esscher_report::{
-    Axis, Block, Cell, DataTable, Document, Figure, HeatMap, Mark, Point, Scale, Section, Series, Verdict,
-    csv, html, latex, pdf, png, svg, text,
+    Axis, Block, Card, Cell, Compared, DataTable, Document, Figure, HeatMap, Kind, Mark, Panel, Panels,
+    Point, Scale, Section, Series, Tile, Tiles, Tone, Verdict, brief, csv, html, latex, pdf, png, svg, text,
 };
 
 fn figure() -> Figure {
-    let axis = |label: &str| Axis { label: label.into(), scale: Scale::Logarithmic };
+    let axis = |label: &str| Axis::logarithmic(label);
     let measured = [(1.0, 0.5), (10.0, 0.05), (100.0, 0.0)];
     Figure {
         id: "rate".into(),
@@ -164,10 +164,62 @@ fn heat_maps_of_several_runs_stand_under_each_other() {
         let blocks = vec![Block::HeatMap(map()), Block::Prose("After.".into())];
         Document { sections: vec![Section { blocks, ..Section::default() }], ..Document::default() }
     };
-    let both = esscher_report::compare(&[("first".into(), run()), ("second".into(), run())]);
+    let mut other = run();
+    if let Block::HeatMap(map) = &mut other.sections[0].blocks[0] {
+        map.caption = "Another.".into();
+    }
+    let compared = |name: &str, document| Compared { name: name.into(), document, ..Compared::default() };
+    let both = esscher_report::compare(&[compared("first", run()), compared("second", other)]);
     let ids: Vec<_> =
-        both.sections[0].blocks.iter().map(|block| block.drawing().map(|map| map.id())).collect();
+        both.sections[1].blocks.iter().map(|block| block.drawing().map(|map| map.id())).collect();
     assert_eq!(ids, [Some("heads"), Some("heads-2"), None]);
+}
+
+#[test]
+fn a_comparison_says_what_was_asked_and_how_far_the_answers_are_apart() {
+    let run = |name: &str, trials: &str, height: f64| {
+        let series = |name: &str, mark, colour, height| {
+            let points = vec![Point::new(1.0, 1.0), Point::new(2.0, height)];
+            Series { name: name.into(), mark, colour, points }
+        };
+        // The second run draws its series the other way round: names decide about colours.
+        let mut all = vec![series("simulated", Mark::Dots, 0, height), series("exact", Mark::Line, 1, 3.0)];
+        if height > 4.0 {
+            all.reverse();
+            all.iter_mut().zip(0..).for_each(|(series, colour)| series.colour = colour);
+        }
+        let title = format!("It ends at {height}");
+        let (x, y) = (Axis::linear("length"), Axis::linear("error"));
+        let figure = Figure { id: "errors".into(), title, x, y, series: all, ..Figure::default() };
+        let blocks = vec![Block::Lead("The same.".into()), Block::Figure(figure)];
+        let section = Section { id: "a".into(), title: "Errors".into(), blocks, ..Section::default() };
+        Compared {
+            name: name.into(),
+            settings: vec![("trials".into(), trials.into()), ("seed".into(), "0".into())],
+            document: Document { sections: vec![section], ..Document::default() },
+        }
+    };
+    let both = esscher_report::compare(&[run("one", "10", 4.0), run("two", "20", 5.0)]);
+    assert!(
+        matches!(&both.sections[0].blocks[0], Block::Lead(lead) if lead == "One key differs; one is the same.")
+    );
+    let [Block::Lead(same), Block::Panels(panels), Block::Prose(told)] = &both.sections[1].blocks[..] else {
+        panic!("{:?}", both.sections[1].blocks)
+    };
+    assert_eq!((same.as_str(), panels.title.as_str()), ("The same.", "error against length"));
+    let colour = |panel: usize, name: &str| {
+        panels.panels[panel].series.iter().find(|series| series.name == name).map(|series| series.colour)
+    };
+    for name in ["simulated", "exact"] {
+        assert_eq!(colour(0, name), colour(1, name), "{name}");
+    }
+    assert!(told.contains("simulated: by up to 1 (25 %), at length = 2"), "{told}");
+    assert!(told.contains("The same in both: exact"), "{told}");
+    let twice = esscher_report::compare(&[run("one", "10", 4.0), run("again", "10", 4.0)]);
+    assert!(matches!(&twice.sections[0].blocks[0], Block::Lead(lead) if lead.contains("asked the same")));
+    assert!(
+        matches!(&twice.sections[1].blocks[2], Block::Prose(told) if told.contains("agree at every point"))
+    );
 }
 
 /// What the script of a page reads.
@@ -259,7 +311,7 @@ fn a_page_asks_the_network_for_nothing() {
 #[test]
 fn a_page_carries_only_the_libraries_it_needs() {
     let plain = Document { title: "Nothing but words".into(), ..Document::default() };
-    assert!(html(&plain).len() < 40_000);
+    assert!(html(&plain).len() < 60_000);
     assert!(html(&document()).len() < 1_500_000);
 }
 
@@ -275,4 +327,146 @@ fn thousands_of_points_are_drawn() {
     });
     let figure = Figure { series: series.to_vec(), ..Figure::default() };
     assert!(pdf(&figure).is_ok_and(|bytes| bytes.starts_with(b"%PDF")));
+}
+
+fn of_blocks(blocks: Vec<Block>) -> Document {
+    Document { sections: vec![Section::new("one", "One", blocks)], ..Document::default() }
+}
+
+#[test]
+fn links_lead_out_of_a_page_and_into_what_is_folded() {
+    let prose = "[the paper](https://arxiv.org/abs/2512.11784?a=b_c&d#e) and [how](#method)";
+    let inside = vec![Block::Prose("Inside.".into())];
+    let folded = |id: &str| Block::Folded { id: id.into(), title: "How".into(), blocks: inside.clone() };
+    let rows = vec![vec![Cell::Text(prose.into())]];
+    let table = DataTable { id: "t".into(), columns: vec!["c".into()], rows, ..DataTable::default() };
+    let card = Card { section: "one".into(), title: prose.into(), ..Card::default() };
+    let blocks = vec![
+        Block::Lead(prose.into()),
+        folded("method"),
+        folded("method"),
+        folded(""),
+        Block::Table(table.clone()),
+        Block::Cards(vec![card]),
+    ];
+    let page = html(&of_blocks(blocks.clone()));
+    let out = "<a href=\"https://arxiv.org/abs/2512.11784?a=b_c&amp;d#e\" rel=\"noopener\">the paper</a>";
+    assert!(
+        page.contains(&format!("<p class=\"lead\">{out} and <a href=\"#method\">how</a></p>")),
+        "{page:.3000}"
+    );
+    assert_eq!(page.matches("id=\"method\"").count(), 1);
+    assert!(page.contains("id=\"method-2\"") && page.contains("<details class=\"folded\">"));
+    // A card is a link as a whole.
+    assert!(page.contains("<span class=\"title\">the paper and how</span>"));
+    let tex = latex::table(&table);
+    assert!(
+        tex.contains(r"\href{https://arxiv.org/abs/2512.11784?a=b\_c\&d\#e}{the paper} and how"),
+        "{tex}"
+    );
+    assert_eq!(csv::table(&table), "c\nthe paper and how\n");
+    assert!(
+        text(&of_blocks(blocks))
+            .starts_with("One\n---\n\nthe paper (https://arxiv.org/abs/2512.11784?a=b_c&d#e) and how\n")
+    );
+}
+
+fn tiles() -> Tiles {
+    let tile = |kind, words: &str| {
+        Some(Tile { kind, words: words.into(), detail: "error 0.01".into(), target: "one".into() })
+    };
+    Tiles {
+        id: "verdicts".into(),
+        title: "Two of three".into(),
+        x: "head".into(),
+        y: "layer".into(),
+        columns: vec!["0".into(), "1".into()],
+        rows: vec!["0".into(), "1".into()],
+        kinds: [("accepted", Tone::Good), ("refused", Tone::Bad), ("trivial", Tone::Good)]
+            .map(|(name, tone)| Kind { name: name.into(), tone })
+            .to_vec(),
+        cells: vec![vec![tile(0, "sink"), tile(1, "")], vec![None, tile(2, "local")]],
+        ..Tiles::default()
+    }
+}
+
+#[test]
+fn tiles_say_the_same_in_every_output() -> Result<(), esscher_report::DrawingError> {
+    assert_eq!(
+        csv::drawing(&tiles()),
+        "layer,head,kind,words,detail\n0,0,accepted,sink,error 0.01\n0,1,refused,,error 0.01\n1,1,trivial,local,error 0.01\n"
+    );
+    let document = of_blocks(vec![Block::Tiles(tiles())]);
+    let words = text(&document);
+    assert!(
+        words.contains("  0  █ ▒\n  1    a\n") && words.contains("█ accepted: 1; ▒ refused: 1; a trivial: 1"),
+        "{words}"
+    );
+    let page = html(&document);
+    assert!(page.contains(
+        "<a href=\"#one\" class=\"tile good\" title=\"layer 0, head 0\naccepted\nsink\nerror 0.01\">"
+    ));
+    // They need none of the libraries that draw.
+    assert!(page.len() < 70_000 && svg(&tiles()).contains("accepted: 1"));
+    assert!(png(&tiles())?.starts_with(b"\x89PNG"));
+    Ok(())
+}
+
+#[test]
+fn panels_share_axes_and_a_legend() -> Result<(), esscher_report::DrawingError> {
+    let panel = |title: &str, height: f64| {
+        let points = (0..5).map(|k| Point::new(f64::from(k), height * f64::from(k))).collect();
+        let series = vec![Series { name: "measured".into(), mark: Mark::Line, colour: 3, points }];
+        Panel { title: title.into(), series }
+    };
+    let panels = Panels {
+        id: "laws".into(),
+        panels: vec![panel("normal", 1.0), panel("signs", 100.0)],
+        y: Axis::from_zero("error"),
+        ..Panels::default()
+    };
+    let drawing = svg(&panels);
+    assert_eq!(drawing.matches(">measured<").count(), 1);
+    assert_eq!(drawing.matches(">400<").count(), 1);
+    let data = page_data(&html(&of_blocks(vec![Block::Panels(panels.clone())])));
+    let scale = &data["figures"][0]["specification"]["layer"][0]["encoding"]["y"]["scale"]["domain"];
+    assert_eq!(scale[0], 0.0);
+    assert_eq!(data["figures"][0]["panels"].as_array().map(Vec::len), Some(2));
+    assert!(csv::drawing(&panels).contains("signs: measured,4,400\n"));
+    assert!(png(&panels)?.starts_with(b"\x89PNG"));
+    Ok(())
+}
+
+#[test]
+fn brackets_are_explained_once_where_they_are_used() {
+    let table = |error| {
+        let rows = vec![vec![Cell::Number { value: 1.02, error }]];
+        Block::Table(DataTable { columns: vec!["c".into()], rows, ..DataTable::default() })
+    };
+    let page = html(&of_blocks(vec![table(Some(0.06)), table(Some(0.05))]));
+    assert_eq!(page.matches("1.02(6) means 1.02\u{a0}±\u{a0}0.06").count(), 1);
+    assert!(page.contains("<td class=\"number\" title=\"1.02 ± 0.06\">1.02(6)</td>"));
+    assert!(!html(&of_blocks(vec![table(None)])).contains("How to read numbers"));
+}
+
+#[test]
+fn a_brief_is_short_and_has_a_plot() {
+    let told = brief(&document());
+    assert!(told.lines().count() <= 12 && told.lines().all(|line| line.chars().count() <= 96), "{told}");
+    assert!(told.starts_with("A small report\nOf T[μ] and code.\n"), "{told}");
+    assert!(told.contains("Error against L") && told.contains('┤') && told.contains("prompt length L"));
+    assert_eq!(brief(&Document::default()), "");
+}
+
+#[test]
+fn wide_tables_fit_a_terminal() {
+    let columns = (0..14).map(|column| format!("heading {column}")).collect();
+    let row = (0..14).map(|column| match column {
+        1 => Cell::Text("a long text that goes on and on and on for more than one line of a terminal".into()),
+        _ => Cell::Number { value: 1.0 / 3.0 + f64::from(column), error: Some(0.01) },
+    });
+    let rows = vec![row.collect::<Vec<_>>(); 2];
+    let words = text(&of_blocks(vec![Block::Table(DataTable { columns, rows, ..DataTable::default() })]));
+    assert!(words.lines().all(|line| line.chars().count() <= 100), "{words}");
+    assert!(words.contains("13.333(10)") && words.contains("terminal"), "{words}");
 }

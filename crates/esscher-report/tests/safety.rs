@@ -1,8 +1,9 @@
 //! No text and no number breaks an output: markup means itself, and every figure can be drawn.
 
 use esscher_report::{
-    Axis, Block, Cell, DataTable, Document, Figure, HeatMap, Mark, Point, Scale, Section, Series, Verdict,
-    compare, csv, html, latex, literal, pdf, png, svg, text,
+    Axis, Block, Card, Cell, Compared, DataTable, Document, Figure, HeatMap, Kind, Mark, Panel, Panels,
+    Point, Scale, Section, Series, Tile, Tiles, Tone, Verdict, brief, compare, csv, html, latex, literal,
+    pdf, png, svg, text,
 };
 use proptest::prelude::*;
 
@@ -35,8 +36,8 @@ fn document_of(words: &str) -> Document {
         id: words(),
         title: words(),
         caption: words(),
-        x: Axis { label: words(), scale: Scale::Linear },
-        y: Axis { label: words(), scale: Scale::Logarithmic },
+        x: Axis::linear(words()),
+        y: Axis::logarithmic(words()),
         series: vec![Series {
             name: words(),
             mark: Mark::Dots,
@@ -63,6 +64,34 @@ fn document_of(words: &str) -> Document {
         columns: vec![words()],
         rows: [vec![Cell::Text(words())], vec![Cell::Missing], vec![]].into_iter().cycle().take(20).collect(),
     };
+    let panels = Panels {
+        id: words(),
+        title: words(),
+        caption: words(),
+        x: Axis::linear(words()),
+        y: Axis::linear(words()),
+        panels: vec![Panel { title: words(), series: figure.series.clone() }; 2],
+    };
+    let tile = Tile { kind: 0, words: words(), detail: words(), target: words() };
+    let tiles = Tiles {
+        id: words(),
+        title: words(),
+        caption: words(),
+        x: words(),
+        y: words(),
+        columns: vec![words(), words()],
+        rows: vec![words()],
+        kinds: vec![Kind { name: words(), tone: Tone::Bad }],
+        cells: vec![vec![Some(tile.clone()), Some(Tile { kind: 7, ..tile })]],
+    };
+    let card = Card {
+        section: words(),
+        title: words(),
+        verdict: Some(Verdict::Fails),
+        number: words(),
+        meaning: words(),
+        picture: Some(figure.clone()),
+    };
     let section = || Section {
         id: words(),
         title: words(),
@@ -74,6 +103,15 @@ fn document_of(words: &str) -> Document {
             Block::Table(table.clone()),
             Block::Figure(figure.clone()),
             Block::HeatMap(map.clone()),
+            Block::Lead(words()),
+            Block::Cards(vec![card.clone()]),
+            Block::Panels(panels.clone()),
+            Block::Tiles(tiles.clone()),
+            Block::Folded {
+                id: words(),
+                title: words(),
+                blocks: vec![Block::Prose(format!("[{}](https://example.org) {}", words(), words()))],
+            },
         ],
     };
     Document {
@@ -113,6 +151,10 @@ fn payloads() -> Vec<String> {
         "\" onload=\"zap()",
         "' onload='zap()",
         "javascript:zap()",
+        "[words](https://zap.example)",
+        "[words](#rate)",
+        "](https://zap.example) [",
+        "[words](javascript:zap())",
         "=cmd|' /C calc'!A1",
         "+1",
         "-1",
@@ -230,6 +272,12 @@ fn literal_text_comes_back_from_every_output() {
                 && !body.contains("<strong>")
         );
         assert_eq!(body.matches("<span class=\"formula").count(), 0, "{payload:.40}");
+        // Of links there are those to sections, and the one of the document itself.
+        let outside = body.split("<a href=\"").skip(1).filter(|link| !link.starts_with('#'));
+        assert!(
+            outside.clone().all(|link| link.starts_with("https://example.org\"")) && outside.count() <= 2,
+            "{payload:.40}"
+        );
         let data: serde_json::Value = serde_json::from_str(data.split_once("</script>").unwrap().0).unwrap();
         assert_eq!(data["figures"][0]["series"][0]["name"], serde_json::json!([shown]), "{payload:.40}");
 
@@ -242,6 +290,12 @@ fn literal_text_comes_back_from_every_output() {
         assert!(terminal.lines().all(|line| line.chars().count() <= 100), "{payload:.40}");
         let words = |text: &str| text.split_whitespace().collect::<String>();
         assert!(words(&terminal).starts_with(&words(&shown)), "{payload:.40}");
+
+        assert!(!brief(&document).chars().any(|sign| sign.is_control() && sign != '\n'));
+        assert!(
+            brief(&document).lines().count() <= 14
+                && brief(&document).lines().all(|line| line.chars().count() <= 100)
+        );
 
         for block in &document.sections[0].blocks {
             let (csv, tex) = match (block, block.drawing()) {
@@ -260,6 +314,12 @@ fn literal_text_comes_back_from_every_output() {
                 .chars()
                 .map(|sign| if ('\u{fdd0}'..='\u{fdef}').contains(&sign) { '\u{fffd}' } else { sign })
                 .collect();
+            // Data of panels names the panel and the series.
+            let twice = |one: &str| match block {
+                Block::Panels(_) => format!("{one}: {one}"),
+                _ => one.to_string(),
+            };
+            let (kept, shown) = (twice(&kept), twice(&shown));
             let kept =
                 if kept.starts_with(['=', '+', '-', '@', '\t', '\r']) { format!("'{kept}") } else { kept };
             let read = fields(&csv);
@@ -277,8 +337,12 @@ fn literal_text_comes_back_from_every_output() {
             let first = rows.split(" & ").next().unwrap().split(" \\\\\n").next().unwrap();
             assert_eq!(one_line(&read_latex(first)), one_line(&shown), "{payload:.40}");
         }
-        let both =
-            compare(&[(payload.clone(), document_of("quiet")), ("other".into(), document_of("quiet"))]);
+        let run = |name: &str, words: &str| Compared {
+            name: name.into(),
+            settings: vec![(payload.clone(), words.into())],
+            document: document_of(words),
+        };
+        let both = compare(&[run(&payload, "quiet"), run("other", "other")]);
         assert!(!html(&both).contains("<span class=\"formula\">"));
         // No text takes minutes.
         assert!(began.elapsed().as_secs() < 30, "{payload:.40}");
@@ -328,7 +392,7 @@ proptest! {
                 latex::table(table);
             }
         }
-        let rendered = text(&document);
+        let rendered = text(&document) + &brief(&document);
         prop_assert!(!rendered.chars().any(|c| c.is_control() && c != '\n'));
     }
 
@@ -338,7 +402,7 @@ proptest! {
         logarithmic in any::<(bool, bool)>(),
     ) {
         let scale = |logarithmic| if logarithmic { Scale::Logarithmic } else { Scale::Linear };
-        let axis = |logarithmic| Axis { label: "a".into(), scale: scale(logarithmic) };
+        let axis = |logarithmic| Axis { label: "a".into(), scale: scale(logarithmic), includes: None };
         let points: Vec<Point> = points.into_iter().map(|(x, y, interval)| Point { x, y, interval }).collect();
         let series = [Mark::Line, Mark::Dashed, Mark::Dots]
             .map(|mark| Series { name: "s".into(), mark, colour: 0, points: points.clone() });
@@ -354,8 +418,20 @@ proptest! {
         let drawing = svg(&map);
         prop_assert!(!drawing.contains("=\"NaN") && !drawing.contains("=\"inf") && !drawing.contains("MNaN"));
         prop_assert!(pdf(&map).is_ok());
-        let blocks = vec![Block::Figure(figure), Block::HeatMap(map)];
+        let panels = Panels {
+            x: figure.x.clone(),
+            y: figure.y.clone(),
+            panels: vec![Panel { title: "p".into(), series: figure.series.clone() }; 3],
+            ..Panels::default()
+        };
+        let drawing = svg(&panels);
+        prop_assert!(!drawing.contains("NaN") && !drawing.contains("inf"));
+        let card = Card { picture: Some(figure.clone()), ..Card::default() };
+        let blocks = vec![Block::Figure(figure), Block::HeatMap(map), Block::Panels(panels), Block::Cards(vec![card])];
         let section = Section { blocks, ..Section::default() };
-        html(&Document { sections: vec![section], ..Document::default() });
+        let document = Document { sections: vec![section], ..Document::default() };
+        let page = html(&document);
+        prop_assert!(!page.split("<script").next().is_some_and(|body| body.contains(" d=\"MNaN") || body.contains("=\"NaN")));
+        brief(&document);
     }
 }

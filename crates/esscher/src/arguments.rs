@@ -13,12 +13,23 @@ use std::path::PathBuf;
 /// Attention is the mean of an exponentially tilted token law, V grad Lambda(U z) at the query z. A prompt of L tokens is an
 /// empirical measure, an infinite prompt is a distribution; Esscher computes both and the distance between them.
 #[derive(Debug, Parser)]
-#[command(name = "esscher", version, max_term_width = 100, after_long_help = EXIT_CODES)]
+#[command(name = "esscher", version, max_term_width = 100, after_help = TRY, after_long_help = concat_help())]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) command: Command,
     #[command(flatten)]
     pub(crate) common: Common,
+}
+
+const TRY: &str = "\
+Try:
+  esscher attend --tokens gaussian:2 --query 0.5,-1       what a head reads
+  esscher horizon --tokens gaussian:3:0.5 --tolerance 1%  how long is enough
+  esscher reproduce --open                                the paper's claims";
+
+/// Both at the end of the long help.
+fn concat_help() -> String {
+    format!("{TRY}\n\n{EXIT_CODES}")
 }
 
 const EXIT_CODES: &str = "\
@@ -28,6 +39,61 @@ Exit codes:
   2    the request makes no sense: arguments, a specification, an array
   3    done, but a claim does not hold
   130  interrupted; the same command goes on from there";
+
+// Lines of examples fit into 80 columns: wrapped, they could not be copied.
+
+const REPRODUCE_EXAMPLES: &str = "\
+Examples:
+  esscher reproduce                                  all, in a few minutes
+  esscher reproduce --only gaussian-lemma --open     one, and its report
+  esscher reproduce --full --only rate-exponent      one at the paper's scale";
+
+const RUN_EXAMPLES: &str = "\
+Examples:
+  esscher example concentration > mine.toml     something to start from
+  esscher run mine.toml --plan                  what would be computed
+  esscher run mine.toml --open                  into runs/mine; opens its report";
+
+const REPORT_EXAMPLES: &str = "\
+Examples:
+  esscher report runs/mine --open               made again and opened
+  esscher report runs/mine runs/other           two compared: comparison.html";
+
+const LIST_EXAMPLES: &str = "\
+Examples:
+  esscher list                                  everything, a line for each
+  esscher list questions                        what an experiment can ask
+  esscher list mechanisms --json                with all that is known of each";
+
+const EXAMPLE_EXAMPLES: &str = "\
+Examples:
+  esscher example                               the names
+  esscher example training > mine.toml          then `esscher run mine.toml`
+  esscher example rate-exponent                 the experiment behind a claim";
+
+const SHARD_EXAMPLES: &str = "\
+Examples:
+  esscher shard mine.toml 0/3                   on the first of three machines
+  esscher merge runs/mine.shard-*               when all three are done";
+
+pub(crate) const ATTEND_EXAMPLES: &str = "\
+Examples:
+  esscher attend --tokens gaussian:2 --query 0.5,-1
+      an infinite prompt of normal tokens
+  esscher attend --tokens rademacher:2 --query 1,1 --length 100,1000
+      the same of random signs, and how far finite prompts are from it
+  esscher attend --tokens prompt.npy --query 0.5,-1 --score 0.7
+      your prompt, an array with a token on each row
+  printf '0.1,1\\n-0.7,0.2\\n' | esscher attend --tokens - --query 0.5,-1";
+
+pub(crate) const HORIZON_EXAMPLES: &str = "\
+Examples:
+  esscher horizon --tokens gaussian:3:0.5 --tolerance 1%
+      averaged over queries that are like the tokens
+  esscher horizon --tokens gaussian:1 --query 2 --tolerance 0.01
+      at one query
+  esscher horizon --tokens prompt.npy --tolerance 0.1 --json
+      for normal tokens like yours, and for a script";
 
 #[cfg(feature = "audit")]
 const AUDIT: &str = "\
@@ -48,16 +114,30 @@ model/. Running the same command again goes on where it was.";
 #[cfg(feature = "audit")]
 const AUDIT_EXAMPLES: &str = "\
 Examples:
-  esscher audit stories15M                                   a first audit, under a minute
-  esscher audit smollm2 --length 1024                        a language model of today, a quarter of an hour
-  esscher audit smollm2 --length 128 512 2048 --heads-only   how verdicts change with the length
-  esscher audit model.gguf --text mine.txt --test other.txt  your checkpoint on your texts
-  esscher audit minilm --candidates mean,tilted-gaussian     an encoder, two replacements
-  esscher audit a.npz b.npz c.npz d.npz                      dumps of any model's heads, one per text
+  esscher audit stories15M --open
+      a first look, about a minute
+  esscher audit smollm2 --length 1024
+      a language model of today, a quarter of an hour
+  esscher audit smollm2 --length 128 512 2048 --heads-only
+      how verdicts change with the length
+  esscher audit model.gguf --text mine.txt --test other.txt
+      your checkpoint on your texts
+  esscher audit minilm --candidates mean,tilted-gaussian
+      an encoder, two replacements
+  esscher audit a.npz b.npz c.npz d.npz
+      dumps of any model's heads, one per text (docs/audit-dumps.md)
 
 Read the report from the top: what can be saved, then every head. `verdicts.json` has all numbers;
 `full_attention_heads.tsv` is what DuoAttention reads (threshold 0.5 gives the verdicts on
 dropping the middle).";
+
+/// For commands that end with a report.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Opening {
+    /// Open the report in the browser
+    #[arg(long)]
+    pub(crate) open: bool,
+}
 
 /// For every command.
 #[derive(Debug, Clone, Args)]
@@ -107,6 +187,7 @@ pub(crate) enum Command {
     ///
     /// Each claim is a run folder of its own below OUT/reproduce, so an interrupted reproduction goes on where it was and a
     /// finished claim is never computed again.
+    #[command(after_help = REPRODUCE_EXAMPLES)]
     Reproduce {
         /// At the paper's scale: hours instead of minutes; resumable
         #[arg(long)]
@@ -116,19 +197,27 @@ pub(crate) enum Command {
         only: Vec<String>,
         #[command(flatten)]
         run: RunArguments,
+        #[command(flatten)]
+        opening: Opening,
     },
     /// Run one experiment from its specification into a run folder
     ///
     /// The folder OUT/NAME, NAME being that of the file, gets spec.toml, provenance.json, shards/, result.parquet,
     /// figures/ and report.html. Running the same command again goes on where it was.
+    #[command(after_help = RUN_EXAMPLES)]
     Run {
         /// A specification in TOML (`esscher example NAME` prints one, of a question or of a claim)
         file: PathBuf,
         /// Only print the normalised specification and the plan of work
-        #[arg(long)]
+        #[arg(long, visible_alias = "dry-run")]
         plan: bool,
+        /// Print the whole report as text, not only its beginning
+        #[arg(long, short)]
+        verbose: bool,
         #[command(flatten)]
         run: RunArguments,
+        #[command(flatten)]
+        opening: Opening,
     },
     /// Answer a question from a file, TOML or JSON, on the terminal: no run folder
     Ask {
@@ -144,6 +233,7 @@ pub(crate) enum Command {
         question: Option<String>,
     },
     /// Run one share of an experiment, for clusters: `esscher shard FILE.toml 0/3`
+    #[command(after_help = SHARD_EXAMPLES)]
     Shard {
         /// The specification
         file: PathBuf,
@@ -163,6 +253,7 @@ pub(crate) enum Command {
         out: Option<PathBuf>,
     },
     /// Make the report of a finished run again, or compare several runs
+    #[command(after_help = REPORT_EXAMPLES)]
     Report {
         /// Run folders
         #[arg(required = true, value_name = "RUN")]
@@ -173,18 +264,30 @@ pub(crate) enum Command {
         /// Replace FILE even if it is no report of Esscher
         #[arg(long)]
         force: bool,
+        #[command(flatten)]
+        opening: Opening,
+    },
+    /// Open the report of a run in the browser, or the newest report
+    Open {
+        /// A run folder, or its name [default: the newest with a report]
+        run: Option<PathBuf>,
+        /// Where the run folders are
+        #[arg(long, value_name = "FOLDER", default_value = "runs")]
+        out: PathBuf,
     },
     /// What there is: measures, mechanisms, questions, claims, models
+    #[command(after_help = LIST_EXAMPLES)]
     List {
         /// Only this group
         #[arg(value_parser = groups())]
         group: Option<String>,
     },
-    /// Print a specification to start from: of a question, or the one that decides a claim
+    /// Print a commented specification to start from: of a question, or the one that decides a claim
+    #[command(after_help = EXAMPLE_EXAMPLES)]
     Example {
-        /// See `esscher list questions` and `esscher list claims`
+        /// Without it, the names are printed
         #[arg(value_name = "QUESTION|CLAIM")]
-        kind: String,
+        kind: Option<String>,
     },
     /// Print completions for a shell
     Completions {
@@ -201,8 +304,11 @@ pub(crate) enum Command {
 impl Command {
     /// Whether it needs threads.
     pub(crate) fn computes(&self) -> bool {
-        use Command::{Completions, Example, List, Manual, Schema};
-        !matches!(self, List { .. } | Schema { .. } | Example { .. } | Completions { .. } | Manual { .. })
+        use Command::{Completions, Example, List, Manual, Open, Schema};
+        !matches!(
+            self,
+            List { .. } | Open { .. } | Schema { .. } | Example { .. } | Completions { .. } | Manual { .. }
+        )
     }
 }
 

@@ -1,5 +1,6 @@
 //! How the program ends: exit codes, and errors as a line with a hint and a kind.
 
+use crate::words;
 use esscher_lab::{ErrorKind, SettingNames};
 use esscher_questions::conduct;
 use std::path::{Path, PathBuf};
@@ -60,7 +61,7 @@ pub(crate) enum Trouble {
     /// Standard output was closed by its reader, as `head` does.
     NobodyListens,
     /// Anything else.
-    Failed { kind: ErrorKind, message: String },
+    Failed { kind: ErrorKind, message: String, hint: Option<String> },
 }
 
 impl Trouble {
@@ -70,6 +71,10 @@ impl Trouble {
 
     pub(crate) fn with_hint(kind: ErrorKind, message: impl Into<String>, hint: impl Into<String>) -> Self {
         Trouble::Request { kind, message: message.into(), hint: Some(hint.into()) }
+    }
+
+    pub(crate) fn failed(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Trouble::Failed { kind, message: message.into(), hint: None }
     }
 
     /// A run that was stopped; how far it came.
@@ -85,6 +90,13 @@ impl Trouble {
 
     /// What the parser of the arguments refuses: its first paragraph is the message, its advice or the usage the hint.
     pub(crate) fn usage(error: &clap::Error) -> Self {
+        use clap::error::{ContextKind, ContextValue, ErrorKind as Parsed};
+        if let (Parsed::InvalidSubcommand, Some(ContextValue::String(word))) =
+            (error.kind(), error.get(ContextKind::InvalidSubcommand))
+        {
+            let message = format!("there is no command `{word}`");
+            return Trouble::with_hint(ErrorKind::Usage, message, words::instead_of(word));
+        }
         let text = error.render().to_string();
         let one_line = |lines: &str| lines.split_whitespace().collect::<Vec<_>>().join(" ");
         let mut paragraphs = text.split("\n\n").map(one_line);
@@ -124,9 +136,9 @@ impl Trouble {
 
     pub(crate) fn hint(&self) -> Option<String> {
         match self {
-            Trouble::Request { hint, .. } => hint.clone(),
+            Trouble::Request { hint, .. } | Trouble::Failed { hint, .. } => hint.clone(),
             Trouble::Run(error) => error.hint(&NAMES),
-            Trouble::Interrupted { .. } | Trouble::NobodyListens | Trouble::Failed { .. } => None,
+            Trouble::Interrupted { .. } | Trouble::NobodyListens => None,
         }
     }
 }

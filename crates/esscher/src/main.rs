@@ -5,9 +5,12 @@ mod arguments;
 mod arrays;
 mod commands;
 mod ending;
+mod opening;
 mod output;
 mod progress;
 mod question_arguments;
+mod terminal;
+mod words;
 
 use arguments::{Arguments, Common};
 use clap::{ArgMatches, FromArgMatches};

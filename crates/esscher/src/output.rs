@@ -2,6 +2,7 @@
 
 use crate::arguments::Common;
 use crate::ending::{Ending, Trouble};
+use crate::terminal::{Line, Style, Terminal, wrapped};
 use esscher_core::{steers, visible};
 use esscher_lab::{ErrorKind, Named};
 use serde_json::{Value, json};
@@ -25,6 +26,11 @@ pub(crate) fn say(text: impl Display) -> Result<Ending, Trouble> {
     let text = text.to_string();
     let lines: Vec<String> = text.split('\n').map(visible).collect();
     write_out(&(lines.join("\n") + "\n"))
+}
+
+/// Prints a line for people in pieces, with colours where there is a terminal.
+pub(crate) fn say_line(line: &Line) -> Result<Ending, Trouble> {
+    write_out(&(line.written(Terminal::output()) + "\n"))
 }
 
 /// Prints a JSON object on one line.
@@ -66,7 +72,7 @@ pub(crate) fn written(wrote: io::Result<()>) -> Result<Ending, Trouble> {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(Trouble::NobodyListens),
         Err(error) => {
             let message = format!("cannot write to standard output: {error}");
-            Err(Trouble::Failed { kind: ErrorKind::File, message })
+            Err(Trouble::failed(ErrorKind::File, message))
         }
     }
 }
@@ -81,7 +87,15 @@ pub(crate) fn even_unheard(said: Result<Ending, Trouble>) -> Result<(), Trouble>
 
 /// Tells a line on standard error; a log that cannot be written is no reason to stop.
 pub(crate) fn tell(message: impl Display) {
-    tell_line(&visible(&message.to_string()));
+    tell_line(&broken(&visible(&message.to_string())));
+}
+
+/// A line in several, between words, where a terminal would break it anywhere.
+fn broken(line: &str) -> String {
+    match Terminal::errors().width() {
+        Some(width) => wrapped(line, width).join("\n"),
+        None => line.to_string(),
+    }
 }
 
 /// In one piece: the lines of two threads do not mix.
@@ -96,6 +110,11 @@ pub(crate) fn tell_end(trouble: &Trouble, json: bool) {
         return;
     }
     let (message, hint) = (visible(&trouble.message()), trouble.hint().map(|hint| visible(&hint)));
+    let marked = |style, mark: &str, text: &str| {
+        let whole = broken(&format!("{mark} {text}"));
+        let rest = whole.strip_prefix(mark).unwrap_or_default();
+        tell_line(&(Line::new().with(style, mark).written(Terminal::errors()) + rest));
+    };
     if json {
         let mut error = json!({ "error": message, "hint": hint, "kind": trouble.kind().name() });
         if let Trouble::Interrupted { folder: Some(folder), .. } = trouble {
@@ -110,9 +129,9 @@ pub(crate) fn tell_end(trouble: &Trouble, json: bool) {
             let _ = say(format_args!("{}: {message}", shown(folder)));
         }
         Trouble::Interrupted { folder: None, .. } => tell_line(&message),
-        _ => tell_line(&format!("error: {message}")),
+        _ => marked(Style::Bad, "error:", &message),
     }
     if let Some(hint) = hint {
-        tell_line(&format!("hint: {hint}"));
+        marked(Style::Strong, "hint:", &hint);
     }
 }

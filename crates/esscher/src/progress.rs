@@ -3,6 +3,7 @@
 use crate::arguments::Common;
 use crate::ending::{Ending, Trouble};
 use crate::output::{tell, tell_end};
+use crate::terminal::Terminal;
 use esscher_core::{Monitor, visible};
 use esscher_lab::{Account, Unit, Watcher};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -91,9 +92,33 @@ fn hangups_are_ignored() -> bool {
 #[cfg(not(unix))]
 fn ignore_hangups() {}
 
+/// What is done before and after a run that is one of several: costs, and the seconds that passed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Whole {
+    /// The cost of what was computed before, and the seconds that it took.
+    pub(crate) before: f64,
+    pub(crate) seconds: f64,
+    /// The cost of what comes after.
+    pub(crate) after: f64,
+}
+
+impl Whole {
+    /// The seconds that are left for all, with this much done of the present run and this much of it left, in so many seconds.
+    ///
+    /// Costs are seconds on one core of a machine like ours, so that the first guess is that all cores are busy; what was
+    /// seen since weighs more with every second.
+    fn left(self, done: f64, left: f64, elapsed: f64) -> f64 {
+        const WEIGHT: f64 = 3.0;
+        let cores = rayon::current_num_threads() as f64;
+        let pace = (self.before + done + cores * WEIGHT) / (self.seconds + elapsed + WEIGHT);
+        (left + self.after) / pace
+    }
+}
+
 /// Shows the progress of one run on standard error.
 pub(crate) struct Progress {
     name: String,
+    whole: Option<Whole>,
     /// On a terminal; elsewhere lines, unless it is quiet.
     bar: Option<ProgressBar>,
     quiet: bool,
@@ -103,6 +128,8 @@ pub(crate) struct Progress {
 #[derive(Default)]
 struct Work {
     account: Account,
+    /// In seconds on one core.
+    cost: f64,
     began: Option<Instant>,
     last_line: Option<Instant>,
 }
@@ -110,7 +137,8 @@ struct Work {
 impl Work {
     fn begin(plan: &[(usize, Unit, bool)]) -> Self {
         let now = Some(Instant::now());
-        Work { account: Account::new(plan), began: now, last_line: now }
+        let cost = plan.iter().map(|(_, unit, _)| unit.cost).sum();
+        Work { account: Account::new(plan), cost, began: now, last_line: now }
     }
 }
 
@@ -121,14 +149,21 @@ impl Progress {
         let (name, quiet) = (visible(name), !common.shows_progress());
         let bar = (!quiet && std::io::stderr().is_terminal()).then(|| {
             let bar = ProgressBar::new(1000);
+            let blocks =
+                if Terminal::errors().has_colours() { "{wide_bar:.cyan/blue}" } else { "{wide_bar}" };
             let style =
-                ProgressStyle::with_template("{prefix:28!} {wide_bar:.cyan/blue} {percent:>3} %  {msg:12}");
+                ProgressStyle::with_template(&format!("{{prefix:28}} {blocks} {{percent:>3}} %  {{msg:12}}"));
             bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
             bar.set_prefix(name.clone());
             bar.enable_steady_tick(Duration::from_millis(200));
             bar
         });
-        Progress { name, bar, quiet, work: Mutex::new(Work::default()) }
+        Progress { name, whole: None, bar, quiet, work: Mutex::new(Work::default()) }
+    }
+
+    /// The progress of a run that is one of several.
+    pub(crate) fn of_one(name: &str, common: &Common, whole: Option<Whole>) -> Self {
+        Progress { whole, ..Progress::new(name, common) }
     }
 
     /// Takes the bar away: nothing is computed any more. Whether a stop was asked for.
@@ -149,7 +184,19 @@ impl Progress {
         // What was kept took no time now: the pace is that of the rest.
         let pace = (done - work.account.fraction_when_begun()) / elapsed.max(1e-9);
         let left = Some((1.0 - done) / pace).filter(|_| elapsed > 0.5 && pace > 0.0);
-        let left = left.map_or(String::new(), |left| format!("{} left", duration(left)));
+        let mut left = match left {
+            // A plan is a guess: at its end nobody knows how long the rest takes.
+            Some(_) if done > NEARLY => "almost done".to_string(),
+            Some(left) => format!("{} left", duration(left)),
+            None => String::new(),
+        };
+        if let Some(whole) = self.whole.filter(|whole| whole.after > 0.0) {
+            let computed = (done - work.account.fraction_when_begun()) * work.cost;
+            let for_all = duration(whole.left(computed, (1.0 - done) * work.cost, elapsed));
+            let comma = if left.is_empty() { "" } else { ", " };
+            left += &format!("{comma}{for_all} for all");
+        }
+        let done = done.min(NEARLY);
         if let Some(bar) = &self.bar {
             bar.set_position((1000.0 * done) as u64);
             bar.set_message(left);
@@ -161,15 +208,19 @@ impl Progress {
             let (finished, units) = (work.account.finished(), work.account.units());
             let counted = if units > 1 { format!(", {finished} of {units} units") } else { String::new() };
             let left = if left.is_empty() { left } else { format!(", {left}") };
-            tell(format_args!("{}: {:.0} %{counted}{left}", self.name, 100.0 * done));
+            tell(format_args!("{}: {:.0} %{counted}{left}", self.name, (100.0 * done).floor()));
         }
     }
 }
 
-fn duration(seconds: f64) -> String {
+/// Nothing is done before it has ended.
+const NEARLY: f64 = 0.99;
+
+/// A time as people say it.
+pub(crate) fn duration(seconds: f64) -> String {
     match seconds {
-        s if s < 60.0 => format!("{:.0} s", s.max(1.0)),
-        s if s < 3600.0 => format!("{:.0} min", s / 60.0),
+        s if s < 59.5 => format!("{:.0} s", s.max(1.0)),
+        s if s < 3570.0 => format!("{:.0} min", s / 60.0),
         s => format!("{:.1} h", s / 3600.0),
     }
 }

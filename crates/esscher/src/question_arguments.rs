@@ -1,5 +1,6 @@
 //! Options of quick questions and of the audit, made from their keys: the same names, documentation, defaults and checks as everywhere.
 
+use crate::arguments::{ATTEND_EXAMPLES, HORIZON_EXAMPLES};
 use crate::arrays::{Array, ArrayFile, MOST_IN_TOKENS};
 use crate::ending::Trouble;
 use clap::{Arg, ArgAction, ArgMatches, Command};
@@ -48,7 +49,12 @@ fn options(properties: Vec<(String, Value, bool)>) -> Vec<QuestionOption> {
 
 /// The command of a question.
 pub(crate) fn command(question: &'static Question) -> Command {
-    let command = Command::new(question.name).about(question.summary).after_help(VALUES);
+    let examples = match question.name {
+        "horizon" => HORIZON_EXAMPLES,
+        _ => ATTEND_EXAMPLES,
+    };
+    let command = Command::new(question.name).about(question.summary);
+    let command = command.after_help(format!("{VALUES}\n\n{examples}"));
     with_options(command, (question.properties)())
 }
 
@@ -56,7 +62,9 @@ pub(crate) fn command(question: &'static Question) -> Command {
 #[cfg(feature = "audit")]
 pub(crate) fn audit(command: Command) -> Command {
     let command = with_options(command, AuditRequest::properties());
-    command.mut_arg("models", |named| {
+    let open =
+        Arg::new("open").long("open").action(ArgAction::SetTrue).help("Open the report in the browser");
+    command.arg(open).mut_arg("models", |named| {
         let help = named.get_help().cloned().unwrap_or_default();
         Arg::new("models").value_name("MODEL").num_args(1..).required(true).help(help)
     })
@@ -99,8 +107,9 @@ fn with_options(mut command: Command, properties: Vec<(String, Value, bool)>) ->
 
 const VALUES: &str = "\
     A LAW is `gaussian:4` for dimension 4, `rademacher:4:0.5` with standard deviation 0.5, or any table as in \
-    specifications, '{family = \"gaussian\", dimension = 2, mean = [0, 1]}'; tokens may also be an array of L rows in a \
-    file: FILE.npy, FILE.npz:NAME, FILE.csv. A MATRIX is a number (times the identity), rows like `1,0;0,1`, or a file.";
+    specifications, '{family = \"gaussian\", dimension = 2, mean = [0, 1]}'; `esscher list measures` names the families. \
+    Tokens may also be an array of L rows in a file, FILE.npy, FILE.npz:NAME, FILE.csv, or `-` for text on standard input. \
+    A MATRIX is a number (times the identity), rows like `1,0;0,1` or [[1,0],[0,1]], or a file. A NUMBER may be a per cent: 1%.";
 
 fn value_name(schema: &Value) -> &'static str {
     match (schema["format"].as_str(), schema["type"].as_str()) {
@@ -163,6 +172,16 @@ fn number(text: &str) -> Written {
     Written::typed_number(text).unwrap_or_else(|| Written::Text(text.to_string()))
 }
 
+/// A real number, which may be written as a per cent: `1%` is 0.01, to the last digit.
+fn share(text: &str) -> Written {
+    let per_cent = text.trim().strip_suffix('%').map(str::trim_end);
+    let shifted = per_cent.filter(|digits| !digits.contains(['e', 'E'])).map(|digits| format!("{digits}e-2"));
+    match shifted.and_then(|shifted| shifted.parse::<f64>().ok()) {
+        Some(share) => Written::number(share),
+        None => number(text),
+    }
+}
+
 fn value(option: &QuestionOption, texts: &[&str]) -> Result<Written, Trouble> {
     let text = texts.first().copied().unwrap_or_default();
     Ok(match (option.schema["format"].as_str(), option.schema["type"].as_str()) {
@@ -183,7 +202,8 @@ fn value(option: &QuestionOption, texts: &[&str]) -> Result<Written, Trouble> {
             Written::list(texts.iter().map(|text| Written::Text((*text).to_string())))
         }
         (_, Some("array")) => Written::list(texts.iter().map(|text| number(text))),
-        (_, Some("number" | "integer")) => number(text),
+        (_, Some("number")) => share(text),
+        (_, Some("integer")) => number(text),
         _ => Written::Text(text.to_string()),
     })
 }

@@ -155,9 +155,13 @@ fn read_like_a_person(page: &mut Page, report: &Path) {
     page.call("Page.navigate", json!({ "url": format!("file://{}", report.display()) }));
     page.wait("document.readyState === 'complete'");
     page.wait("document.querySelectorAll('figure').length > 0");
+    // What is folded is drawn when it is unfolded.
+    page.wait("[...document.querySelectorAll('figure')].every(figure => figure.closest('details:not([open])') || figure.classList.contains('drawn'))");
+    page.value("document.querySelectorAll('main section details').forEach(fold => fold.open = true), 0");
     page.wait("[...document.querySelectorAll('figure')].every(figure => figure.classList.contains('drawn'))");
+    page.wait("[...document.querySelectorAll('figure')].every(figure => figure.querySelector('.chart svg path, .chart canvas, .chart .tile'))");
     let drawn = page.value(
-        "[...document.querySelectorAll('figure')].map(figure => figure.querySelectorAll('.chart svg path, .chart canvas').length)",
+        "[...document.querySelectorAll('figure')].map(figure => figure.querySelectorAll('.chart svg path, .chart canvas, .chart .tile').length)",
     );
     let drawn: Vec<u64> = serde_json::from_value(drawn).unwrap();
     assert!(drawn.iter().all(|marks| *marks > 0), "every figure has marks: {drawn:?}");
@@ -172,10 +176,10 @@ fn read_like_a_person(page: &mut Page, report: &Path) {
 
     // Hover: from left to right over the first figure until a tooltip shows.
     page.value(
-        "document.querySelector('figure .chart').scrollIntoView({ block: 'center', behavior: 'instant' }), 0",
+        "document.querySelector('figure:not(.cells):not(.mosaic) .chart').scrollIntoView({ block: 'center', behavior: 'instant' }), 0",
     );
     let place = page.value(
-        "(r => [r.left, r.top, r.width, r.height])(document.querySelector('figure .chart').getBoundingClientRect())",
+        "(r => [r.left, r.top, r.width, r.height])(document.querySelector('figure:not(.cells):not(.mosaic) .chart').getBoundingClientRect())",
     );
     let place: Vec<f64> = serde_json::from_value(place).unwrap();
     let mut told = String::new();
@@ -199,12 +203,12 @@ fn read_like_a_person(page: &mut Page, report: &Path) {
 
     // The other theme draws the figures again.
     page.value("document.querySelector('button.theme').click(), 0");
-    page.wait("[...document.querySelectorAll('figure')].every(figure => figure.querySelector('.chart svg, .chart canvas'))");
+    page.wait("[...document.querySelectorAll('figure')].every(figure => figure.querySelector('.chart svg, .chart canvas, .chart .tile'))");
 
     // A download has the data.
     page.value(
         "window.saved = null, URL.createObjectURL = blob => (blob.text().then(text => window.saved = text), 'blob:none'), \
-         document.querySelector('figure button[data-kind=csv]').click(), 0",
+         document.querySelector('figure:not(.cells):not(.mosaic) button[data-kind=csv]').click(), 0",
     );
     page.wait("window.saved !== null");
     let saved = page.value("window.saved");

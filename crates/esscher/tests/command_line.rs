@@ -151,7 +151,10 @@ fn the_horizon_of_a_one_dimensional_head_is_the_smallest_length() {
     let arguments = ["horizon", "--tokens", "sample.csv", "--query", "0", "--tolerance", "0.1"];
     let printed = succeed(place.path(), &arguments);
     assert!(printed.contains("the Gaussian with the mean and covariance of the 4 given tokens"), "{printed}");
-    assert!(printed.contains("L = 100 tokens"), "{printed}");
+    assert!(
+        printed.contains("100 tokens suffice: the root-mean-square error is at most 0.1 (exact)"),
+        "{printed}"
+    );
 }
 
 #[test]
@@ -347,7 +350,7 @@ fn an_audit_says_on_one_screen_what_was_found_and_where() {
         assert!(folder.path().join(found[file].as_str().unwrap()).exists(), "{file}");
     }
     let told = refuse(folder.path(), &["audit", "tiny-random", "--length", "512", "--quiet"], 2);
-    let said = "error: --lengths: 512 tokens are more than the model's context of 256; use at most 256";
+    let said = "error: --length: 512 tokens are more than the model's context of 256; use at most 256";
     assert_eq!(told.trim_end(), said);
     let told = refuse(folder.path(), &["audit", "tiny-random", "--test", "bible", "--quiet"], 2);
     assert!(told.contains("calibrates"), "{told}");
@@ -482,6 +485,9 @@ fn with_json_every_command_prints_one_object_and_every_error_has_a_kind() {
         ("schema", "oneOf"),
         ("schema path", "properties"),
         ("example path", "specification"),
+        ("example", "examples"),
+        ("run asked.toml --dry-run", "units"),
+        ("horizon --tokens gaussian:1 --tolerance 10%", "rows"),
         ("completions fish", "text"),
         ("manual run", "text"),
         ("--help", "text"),
@@ -522,6 +528,11 @@ fn with_json_every_command_prints_one_object_and_every_error_has_a_kind() {
         ("manual nothing", "unknown", 2),
         ("schema nothing", "unknown", 2),
         ("report empty", "unfinished", 1),
+        ("open empty", "unfinished", 1),
+        ("open --out empty", "unfinished", 1),
+        ("horizon --tokens rademacher:2 --tolerance 1%", "mathematics", 2),
+        ("audit gpt2", "unknown", 2),
+        ("audit Qwen/Qwen2-0.5B", "file", 2),
         ("merge runs/asked.shard-1-of-2 --out other", "unfinished", 1),
         ("audit absent.gguf", "file", 2),
         ("audit tiny-random --text absent.txt", "file", 2),
@@ -555,7 +566,7 @@ fn names_that_are_no_text_or_steer_a_terminal_are_only_shown() {
     assert_eq!(found["folder"], "o\u{fffd}\u{1b}[31m\n/asked");
     let mut shown = common::esscher(place.path(), &[]);
     let (printed, told) = texts(&shown.args(run).output().unwrap());
-    assert!(printed.contains("report: o\u{fffd}\\u{1b}[31m\\n/asked/report.html"), "{printed}");
+    assert!(printed.contains("/o\u{fffd}\\u{1b}[31m\\n/asked/report.html"), "{printed}");
     assert!(!printed.contains('\u{1b}') && told.is_empty(), "{told}");
     for arguments in [["run", "no\u{1b}[31m\u{7}\n.toml"], ["audit", "no\u{1b}[31m"], ["\u{1b}[31m", "x"]] {
         let told = refuse(place.path(), &arguments, 2);
@@ -647,7 +658,7 @@ fn numbers_of_any_size_are_written_as_people_write_them() {
     let place = tempfile::tempdir().unwrap();
     fs::write(place.path().join("tokens.csv"), "1e308,1e-200\n1e308,1e-200\n").unwrap();
     let printed = succeed(place.path(), &["attend", "--tokens", "tokens.csv", "--query", "0,0"]);
-    assert!(printed.contains("output          [10³⁰⁸, 10⁻²⁰⁰]"), "{printed}");
+    assert!(printed.contains("output           [10³⁰⁸, 10⁻²⁰⁰]"), "{printed}");
     let asked = ["horizon", "--tokens", "gaussian:1:1e-60", "--query", "0", "--tolerance", "1e-61"];
     let printed = succeed(place.path(), &asked);
     assert!(printed.contains("at most 1e-61 (exact)"), "{printed}");
@@ -679,7 +690,7 @@ fn an_error_that_dips_below_the_tolerance_has_its_horizon_in_the_dip() {
     let rare = "{family=\"points\",points=[[0.5],[-0.5],[10]],weights=[0.5,0.5,0.000001]}";
     let told =
         succeed(place.path(), &["horizon", "--tokens", rare, "--query", "0.7", "--tolerance", "0.0931"]);
-    assert!(told.starts_with("L = 44 tokens"), "{told}");
+    assert!(told.starts_with("44 tokens suffice"), "{told}");
     let asked = ["attend", "--tokens", rare, "--query", "0.7", "--length", "43,44,64", "--json"];
     let found = json(place.path(), &asked);
     let is_error = |row: &&serde_json::Value| row["quantity"] == "root-mean-square-error";
@@ -697,4 +708,136 @@ fn a_standard_error_without_a_variance_behind_it_says_so() {
     let told =
         succeed(place.path(), &["attend", "--tokens", "laplace:1:1", "--query", "0.3", "--length", "100"]);
     assert!(!told.contains("variance"), "{told}");
+}
+
+#[test]
+fn what_people_try_first_leads_to_what_is_right() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path();
+    for (line, said) in [
+        ("explore", "`esscher open`"),
+        ("serve", "needs no server"),
+        ("plot", "figures are made by `esscher run"),
+        ("repro", "did you mean `reproduce`?"),
+        ("horizn", "did you mean `horizon`?"),
+        ("horizon --tokens rademacher:3 --tolerance 0.01", "esscher attend --tokens LAW --query"),
+        #[cfg(feature = "audit")]
+        ("audit gpt2", "smollm2"),
+        #[cfg(feature = "audit")]
+        ("audit gpt2", "dumps of queries, keys and values"),
+        #[cfg(feature = "audit")]
+        ("audit smolm2", "did you mean `smollm2`?"),
+        #[cfg(feature = "audit")]
+        ("audit Qwen/Qwen2-0.5B", "hf download Qwen/Qwen2-0.5B"),
+    ] {
+        let told = refuse(folder, &line.split(' ').collect::<Vec<_>>(), 2);
+        assert!(told.contains(said), "{line}: {told}");
+    }
+    let (_, told) = texts(&run(folder, &[]));
+    let tried = told.trim_end().lines().rev().take_while(|line| !line.starts_with("Try:")).count();
+    assert_eq!(tried, 3, "{told}");
+    let names = succeed(folder, &["example"]);
+    assert!(names.contains("concentration") && names.contains("gaussian-lemma"), "{names}");
+    for command in ["attend", "horizon", "run", "reproduce", "report", "list", "example"] {
+        let help = succeed(folder, &[command, "--help"]);
+        assert!(help.contains(&format!("  esscher {command}")), "{help}");
+    }
+}
+
+#[test]
+fn examples_are_commented_and_run() {
+    let place = tempfile::tempdir().unwrap();
+    let example = succeed(place.path(), &["example", "attend"]);
+    assert!(example.contains("# One query, or a list of queries\nquery = [0.5, -1.0]\n"), "{example}");
+    assert!(example.contains("# Other keys for the top of this file, which may be left out: "), "{example}");
+    fs::write(place.path().join("mine.toml"), example).unwrap();
+    let told = succeed(place.path(), &["ask", "mine.toml"]);
+    assert!(told.contains("100 tokens: root-mean-square error"), "{told}");
+}
+
+#[test]
+fn numbers_are_taken_and_given_as_people_write_them() {
+    use std::io::Write;
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path();
+    let horizon = |tolerance: &str| {
+        succeed(folder, &["horizon", "--tokens", "gaussian:1", "--query", "0", "--tolerance", tolerance])
+    };
+    assert_eq!(horizon("1%"), horizon("0.01"));
+    // The error is exactly 1 / sqrt(L), but for the last bit of the tolerance's square.
+    assert!(horizon("1%").starts_with("10,00"), "{}", horizon("1%"));
+    assert!(horizon("0.1 %").contains(" tokens (1 million) suffice: "), "{}", horizon("0.1 %"));
+    refuse(folder, &["horizon", "--tokens", "gaussian:1", "--query", "0", "--tolerance", "%"], 2);
+    refuse(folder, &["horizon", "--tokens", "gaussian:1", "--tolerance", "0.1", "--directions", "50%"], 2);
+    let attend = |tokens: &str, query: &str, more: &[&str]| {
+        succeed(folder, &[&["attend", "--tokens", tokens, "--query", query], more].concat())
+    };
+    assert_eq!(attend("gaussian:2", "[0.5, -1]", &[]), attend("gaussian:2", "0.5,-1", &[]));
+    let score = |score| attend("gaussian:2", "0.5,-1", &["--score", score]);
+    assert_eq!(score("[[1, 0.5], [0, 1]]"), score("1,0.5;0,1"));
+    assert!(attend("gaussian:2", "1,1", &[]).contains("(linear in the query; identical)"));
+    for wrong in ["[0.5,-1", "[[1,0],0]", "[1]2]", "[]"] {
+        refuse(folder, &["attend", "--tokens", "gaussian:2", "--query", wrong], 2);
+    }
+    let mut command = common::esscher(folder, &["attend", "--tokens", "-", "--query", "0.5,-1"]);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(b"x,y\n0.1,1\n-0.7,0.2\n1.5,-0.3\n").unwrap();
+    let (piped, _) = texts(&child.wait_with_output().unwrap());
+    fs::write(folder.join("same.csv"), "0.1,1\n-0.7,0.2\n1.5,-0.3\n").unwrap();
+    assert_eq!(piped, attend("same.csv", "0.5,-1", &[]));
+    let told: Vec<&str> = piped.lines().filter(|line| line.starts_with("effective tokens")).collect();
+    assert!(told.len() == 1 && told[0].contains(" of 3   ("), "{piped}");
+}
+
+#[test]
+fn a_run_ends_in_a_few_lines_and_all_of_its_report_is_there_for_the_asking() {
+    let place = tempfile::tempdir().unwrap();
+    let lines = |arguments: &[&str]| succeed(place.path(), arguments).lines().count();
+    common::write_experiment(place.path());
+    let told = succeed(place.path(), &["run", "paths.toml", "--quiet"]);
+    assert!(told.lines().count() <= 16, "{told}");
+    let last = told.lines().last().unwrap();
+    let report = last.strip_prefix("report: ").expect("the path is the last line");
+    assert!(Path::new(report).is_absolute() && Path::new(report).is_file(), "{last}");
+    assert!(!told.contains('\u{1b}'), "a pipe is no terminal");
+    assert!(lines(&["run", "paths.toml", "--quiet", "--verbose"]) > 30);
+    let reproduced = succeed(place.path(), &["reproduce", "--only", "gaussian-lemma"]);
+    assert!(reproduced.starts_with("holds  gaussian-lemma  "), "{reproduced}");
+    assert!(reproduced.contains("\n1 claim holds (") && !reproduced.contains("fail"), "{reproduced}");
+    let told = refuse(place.path(), &["report", "runs/reproduce"], 1);
+    assert!(told.contains("is the folder of a reproduction"), "{told}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_report_is_opened_by_the_program_that_opens_files_or_it_is_said_why_not() {
+    use std::os::unix::fs::PermissionsExt;
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path();
+    let answers = "kind = \"attend\"\ntokens = \"gaussian:1\"\nquery = [1]\n";
+    for name in ["one", "two"] {
+        fs::write(folder.join(format!("{name}.toml")), answers).unwrap();
+    }
+    let with = |path: &Path, line: &str| {
+        let mut command = common::esscher(folder, &line.split(' ').collect::<Vec<_>>());
+        command.env("PATH", path).output().unwrap()
+    };
+    let nothing = folder.join("nothing");
+    let output = with(&nothing, "run one.toml --open");
+    let (printed, told) = texts(&output);
+    assert_eq!(output.status.code(), Some(0), "{told}");
+    assert!(printed.contains("report: ") && told.contains("there is no xdg-open here"), "{printed}{told}");
+    let (found, code) = in_json(&with(&nothing, "run one.toml --open --json"), "--open");
+    assert_eq!((code, &found["opened"]), (0, &false.into()));
+    assert_eq!(with(&nothing, "open one").status.code(), Some(1));
+    let opener = folder.join("xdg-open");
+    fs::write(&opener, format!("#!/bin/sh\necho \"$1\" >> {}/opened\n", folder.display())).unwrap();
+    fs::set_permissions(&opener, fs::Permissions::from_mode(0o755)).unwrap();
+    for line in ["run two.toml --open", "open one", "open runs/one", "report runs/one --open", "open"] {
+        let output = with(folder, line);
+        assert!(output.status.success(), "{line}: {output:?}");
+    }
+    let opened = fs::read_to_string(folder.join("opened")).unwrap();
+    let opened: Vec<bool> = opened.lines().map(|line| line.ends_with("/runs/one/report.html")).collect();
+    assert_eq!(opened, [false, true, true, true, true], "the newest was made last");
 }

@@ -116,6 +116,7 @@ fn dossier(candidates: &[&str], error: impl Fn(usize, usize, usize, usize) -> f6
         half_token_noise: 0.1,
         first_token_weight: 0.5,
         sink: Sink { position: 0, weight: 0.5 },
+        heaviest: Vec::new(),
     };
     let texts = (0..3)
         .map(|text| {

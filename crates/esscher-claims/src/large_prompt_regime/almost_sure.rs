@@ -1,21 +1,21 @@
 //! Claim: along one growing prompt, attention converges to that of the infinite prompt almost surely.
 
-use super::evidence::{largest, table, text};
+use super::evidence::{and, at_least_percent, at_most, grouped, largest, percent, smallest, table, text};
 use crate::judging::{Found, Judging, undecided};
 use esscher_lab::{Failure, Table};
 use esscher_questions::measured::figures;
 use esscher_questions::path::answer::{Paths, Row, paths};
 use esscher_questions::path::describe;
 use esscher_questions::tabulating::rounded;
-use esscher_report::Block;
+use esscher_report::{Block, literal};
 
 claim! {
     name: "almost-sure",
-    title: "Convergence along one prompt",
+    title: "Every single prompt converges as it grows",
     statement: "As one prompt of independent tokens grows, its attention at a query converges almost surely to that of \
                 the infinite prompt, wherever the tilted law has a mean.",
     formula: r"T[\mu_L](z) \xrightarrow[L\to\infty]{\text{a.s.}} T[\mu](z), \qquad \mu_L = \frac1L \sum_{l\le L} \delta_{z_l}",
-    citation: "Boursier & Boyer 2025, arXiv 2512.11784, the large-prompt limit.",
+    citation: "[Boursier & Boyer 2025](https://arxiv.org/abs/2512.11784), the large-prompt limit.",
     measurement: "Single prompts, simulated token by token; all lengths are prefixes of the same tokens. The distance is \
                   the root mean square over four queries of size 1. It is compared with the root of its expected square: \
                   exact for normal tokens and mixtures, the $1/L$ asymptote for bounded ones. Control: normal tokens of \
@@ -26,6 +26,7 @@ claim! {
                 $10^{-3}$ together). Nothing is decided if the control comes within 5 % of its limit, which would take a \
                 score more than seven deviations out (below $10^{-5}$): the measurement would then see convergence where \
                 there is none yet.",
+    decided_by: "prompts a hundred times as long, the full form of this claim (about an hour of one core)",
     judge: judge,
 }
 
@@ -89,7 +90,7 @@ fn judge(result: &Table, judging: &mut Judging) -> Result<Found, Failure> {
         });
     }
     let most = |number: fn(&Shown<'_>) -> f64| figures(largest(measured.iter().map(|one| number(one))));
-    let found = format!(
+    let told = format!(
         "At {} tokens all {} prompts are within {} expected distances of their limit (allowed: 5). In the last \
          decade of lengths they keep at most {} of their distance in the first (allowed: 0.5). The frozen control \
          is still {} of the size of its limit away.",
@@ -106,12 +107,41 @@ fn judge(result: &Table, judging: &mut Judging) -> Result<Found, Failure> {
          prompts.",
         &shown,
         &[
-            ("law", &|one| text(one.law)),
+            ("law", &|one| text(literal(one.law))),
             ("final/expected", &|one| rounded(one.ratio)),
             ("last/first decade", &|one| rounded(one.left)),
             ("final/limit", &|one| rounded(one.relative)),
         ],
     );
-    let drawn = describe::figures(&paths).into_iter().map(Block::Figure);
-    Ok((found, drawn.chain([judged, Block::Table(describe::table(&paths))]).collect()))
+    let farthest = largest(measured.iter().map(|one| one.ratio));
+    let prompts: usize = measured.iter().map(|one| one.prompts).sum();
+    let tokens = grouped(largest(measured.iter().map(|one| one.longest)) as i64);
+    let frozen: Vec<String> = controls.iter().map(|one| literal(plain(one.law))).collect();
+    Ok(Found {
+        lead: format!(
+            "Each of {prompts} prompts comes as close to the infinite prompt as theory expects: at {tokens} tokens none is farther \
+             than {} times the expected distance, and each has lost at least {} of the distance that it had at first.",
+            at_most(farthest),
+            at_least_percent(1.0 - largest(measured.iter().map(|one| one.left)))
+        ),
+        number: format!("{} times", at_most(farthest)),
+        meaning: format!("the expected distance: the farthest of {prompts} prompts at {tokens} tokens"),
+        told,
+        main: Some(Block::Panels(describe::panels(&paths))),
+        headline: "Single prompts come down with the expected distance".to_string(),
+        explained: vec![format!(
+            "One law is not meant to converge yet at these lengths: {}. Its softmax gives nearly all weight to the few highest scores, and it would \
+             take far more tokens than these: its outputs are still {} of the size of the limit away. It is shown to prove that the measurement would notice \
+             a prompt that does not converge.",
+            and(&frozen),
+            percent(smallest(controls.iter().map(|one| one.relative)))
+        )],
+        tables: vec![judged, Block::Table(describe::table(&paths))],
+        more: Vec::new(),
+    })
+}
+
+/// A law without the word that marks controls.
+fn plain(law: &str) -> &str {
+    law.strip_suffix(CONTROL).unwrap_or(law).trim()
 }

@@ -1,8 +1,8 @@
 //! What judges show: tables by column, lists in sentences, axes and guides of figures.
 
-use esscher_questions::measured::GREY;
+use esscher_questions::measured::{GREY, figures};
 use esscher_questions::tabulating::take_constant;
-use esscher_report::{Axis, Block, Cell, DataTable, Mark, Point, Scale, Series};
+use esscher_report::{Axis, Block, Cell, DataTable, Mark, Point, Series};
 
 /// A heading, and what stands below it about each thing.
 pub(super) type TableColumn<'a, T> = (&'a str, &'a dyn Fn(&T) -> Cell);
@@ -36,17 +36,71 @@ pub(super) fn largest(numbers: impl IntoIterator<Item = f64>) -> f64 {
     numbers.into_iter().fold(0.0, f64::max)
 }
 
+/// The smallest of some numbers, infinity for none.
+pub(super) fn smallest(numbers: impl IntoIterator<Item = f64>) -> f64 {
+    numbers.into_iter().fold(f64::INFINITY, f64::min)
+}
+
+/// A share as people say it: `18 %`, `0.4 %`.
+pub(super) fn percent(share: f64) -> String {
+    let percent = 100.0 * share;
+    if percent >= 1.0 { format!("{percent:.0} %") } else { format!("{} %", two_figures(percent)) }
+}
+
+/// A share that is at least as large as this, in per cent: `90 %` of 0.907.
+pub(super) fn at_least_percent(share: f64) -> String {
+    percent((100.0 * share).floor() / 100.0)
+}
+
+/// A positive number rounded up to a tenth: nothing below it is larger.
+pub(super) fn at_most(value: f64) -> String {
+    format!("{:.1}", (10.0 * value - 1e-9).ceil() / 10.0)
+}
+
+/// A number for titles and cards: two figures, `1.6`, `0.034`, `2·10⁻⁴`.
+pub(super) fn two_figures(value: f64) -> String {
+    let size = value.abs();
+    if (1e-3..100.0).contains(&size) {
+        let decimals = (1 - size.log10().floor() as i32).max(0) as usize;
+        format!("{value:.decimals$}")
+    } else {
+        figures(format!("{value:.1e}").parse().unwrap_or(value))
+    }
+}
+
+/// A whole number with its digits in groups of three: `19,977`.
+pub(super) fn grouped(number: i64) -> String {
+    let digits = number.unsigned_abs().to_string();
+    let mut told = String::from(if number < 0 { "−" } else { "" });
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            told.push(',');
+        }
+        told.push(digit);
+    }
+    told
+}
+
+/// A list in a sentence: `a`, `a and b`, `a, b and c`.
+pub(super) fn and(pieces: &[String]) -> String {
+    match pieces {
+        [] => String::new(),
+        [only] => only.clone(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}
+
 /// Pieces of a sentence.
 pub(super) fn listed(pieces: impl IntoIterator<Item = String>, between: &str) -> String {
     pieces.into_iter().collect::<Vec<_>>().join(between)
 }
 
 pub(super) fn linear(label: &str) -> Axis {
-    Axis { label: label.to_string(), scale: Scale::Linear }
+    Axis::linear(label)
 }
 
 pub(super) fn logarithmic(label: &str) -> Axis {
-    Axis { label: label.to_string(), scale: Scale::Logarithmic }
+    Axis::logarithmic(label)
 }
 
 /// The line of slope −1 through the last of some points, as far as the first.
@@ -55,4 +109,21 @@ pub(super) fn slope_one(points: &[Point]) -> Option<Series> {
     let start = Point::new(first.x, last.y * last.x / first.x);
     let points = vec![start, Point::new(last.x, last.y)];
     Some(Series { name: "slope −1".to_string(), mark: Mark::Dashed, colour: GREY, points })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_sentences_are_those_of_a_person() {
+        assert_eq!([0.1803, 0.0043, 1.5].map(percent), ["18 %", "0.43 %", "150 %"]);
+        assert_eq!(
+            [1.632, 0.03349, 1.7e-4, 12.4, 450.0].map(two_figures),
+            ["1.6", "0.033", "1.7·10⁻⁴", "12", "450"]
+        );
+        assert_eq!([7, 1585, 19977, -1_234_567].map(grouped), ["7", "1,585", "19,977", "−1,234,567"]);
+        let words = ["a", "b", "c"].map(String::from);
+        assert_eq!([and(&words), and(&words[..1]), and(&[])], ["a, b and c", "a", ""]);
+    }
 }

@@ -1,7 +1,7 @@
 //! Our own finding: at finite length the flow leaves the limit of the infinite prompt, in a time proportional to L.
 
-use super::evidence::{largest, linear, listed, logarithmic, table};
-use super::flows::{Flow, flows, over_time};
+use super::evidence::{largest, linear, listed, logarithmic, table, two_figures};
+use super::flows::{Flow, flows, panels_over_time};
 use crate::judging::{Found, Judging, undecided};
 use esscher_core::Ending;
 use esscher_lab::{Failure, Table};
@@ -13,13 +13,14 @@ use esscher_report::{Block, Cell, Figure, Mark, Point, Series};
 
 claim! {
     name: "finite-prompt-drift",
-    title: "What does not transfer: finite prompts drift away from the infinite limit",
+    title: "Finite prompts drift away from the infinite limit (our own finding)",
     statement: "The paper's theorem on parameters is about bounded times; this goes beyond it. At every finite length softmax training \
                 leaves the limit of the infinite prompt along the valley bΣA = I, on a time scale that becomes proportional to L as L \
                 grows. It ends at a distance from that limit that does not vanish: the distance of the point b* of the valley. The \
                 limits t → ∞ and L → ∞ of the parameters do not commute; those of the risk do.",
     formula: r"\lim_{L \to \infty}\lim_{t \to \infty}\theta_L(t) = \theta(b^*) \ne \theta_\infty = \lim_{t \to \infty}\lim_{L \to \infty}\theta_L(t), \qquad \frac{db}{dt} \approx -\frac{R_1'(b)}{L\,|\theta'(b)|^2},\quad b^* = \arg\min_b R_1(b)",
-    citation: "Found with this program; the paper's stability theorem (arXiv 2512.11784) and its theorem on risks are not contradicted.",
+    citation: "Found with this program. It does not contradict [Boursier & Boyer 2025](https://arxiv.org/abs/2512.11784): their theorem on the \
+               stability of training (Section 4) is about bounded times, and their theorem on risks (Section 5) holds along the way.",
     measurement: "The exact flow at finite length is followed until it stands still. At the half time its distance to the infinite limit \
                   has grown to half of what it ends with; beside it stands the half time of the first-order drift along the valley, \
                   which is proportional to L. The gain b and the distance at the end stand beside those of b*, where the exact \
@@ -29,6 +30,7 @@ claim! {
                 within 0.1 % of it), the gain to b*. Or the excess risk does not fall. If the ratio or the exponent comes nearer but \
                 ends more than 0.2 from 1, the lengths are too short to decide. Nothing is decided either if a flow does not stand \
                 still, if fewer than three lengths were run, or where errors leave a comparison open.",
+    decided_by: "longer prompts over longer times, the full form of this claim (a few minutes)",
     judge: judge,
 }
 
@@ -54,7 +56,7 @@ struct Drift {
 fn judge(result: &Table, judging: &mut Judging) -> Result<Found, Failure> {
     let mut rows: Vec<Row> = result.read()?;
     rows.retain(|row| row.is_exact() && row.model == Model::Softmax);
-    let (mut sentences, mut evidence) = (Vec::new(), Vec::new());
+    let (mut sentences, mut tables, mut more, mut shown) = (Vec::new(), Vec::new(), Vec::new(), None);
     for here in flows(&rows).chunk_by(|a, b| a.dimension == b.dimension) {
         let dimension = here[0].dimension;
         let drifts = here.iter().map(Drift::of).collect::<Result<Vec<_>, Failure>>()?;
@@ -62,24 +64,51 @@ fn judge(result: &Table, judging: &mut Judging) -> Result<Found, Failure> {
             return Err(undecided("a time scale needs three lengths at least"));
         }
         sentences.push(weigh(dimension, &drifts, judging));
-        evidence.push(judged(dimension, &drifts));
-        evidence.push(over_time(
+        tables.push(judged(dimension, &drifts));
+        more.push(Block::Figure(gains(dimension, &rows)));
+        if shown.is_none()
+            && let (Some(first), Some(last)) = (drifts.first(), drifts.last())
+        {
+            let numbers = [first.length, last.length].map(|length| length_name(Some(length)));
+            let factor = [first, last].map(|drift| drift.half_time.value);
+            let distances = [first, last].map(|drift| two_figures(drift.distance.value));
+            shown = Some((dimension, numbers, factor, distances, last.excess));
+        }
+    }
+    let Some((dimension, [short, long], [early, late], [before, distance], excess)) = shown else {
+        return Err(undecided("there is no softmax flow at finite length"));
+    };
+    Ok(Found {
+        lead: format!(
+            "Training on a finite prompt first comes near the limit of the infinite prompt and then leaves it: in {dimension} dimensions it \
+             ends {before} away at {short} and {distance} away at {long}. Longer prompts only stay longer, {} times as long from the one to \
+             the other. The risk is hardly touched: it ends {} above the noise floor.",
+            figures(late / early),
+            two_figures(excess.value)
+        ),
+        number: distance,
+        meaning: format!("how far training ends from the infinite limit, at {long}"),
+        told: format!("Exact. {}.", sentences.join(". ")),
+        main: Some(panels_over_time(
             &rows,
-            dimension,
             Quantity::DistanceToInfiniteLimit,
             [
                 "distance",
-                "Distance to the limit of the infinite prompt",
+                "Distance to the limit of the infinite prompt during training",
                 "|θ_L(t) − θ_∞(∞)|",
-                "First the flow comes near, the nearer the longer the prompt; then it leaves. Exact.",
+                "Exact. A line ends where its flow stands still.",
             ],
-        ));
-        evidence.push(Block::Figure(gains(dimension, &rows)));
-    }
-    if sentences.is_empty() {
-        return Err(undecided("there is no softmax flow at finite length"));
-    }
-    Ok((format!("Exact. {}.", sentences.join(". ")), evidence))
+        )),
+        headline: "Training comes near the infinite limit, then leaves it; longer prompts drift more slowly".to_string(),
+        explained: vec![
+            "This does not contradict the paper. Its theorem says that on a fixed interval of time a long prompt follows the infinite \
+             one, and so it does, in the falling part of the curves. But along a valley of the loss the infinite prompt has no preference, and \
+             a finite prompt has one of order $1/L$: given time proportional to $L$, it follows that."
+                .to_string(),
+        ],
+        tables,
+        more,
+    })
 }
 
 /// Judges the flows of a dimension, three at least, by length; what was found, in a sentence.
@@ -261,12 +290,12 @@ fn gains(dimension: i64, rows: &[Row]) -> Figure {
     series.push(Series { name: "first order".to_string(), mark: Mark::Dashed, colour: GREY, points });
     Figure {
         id: format!("gain-{dimension}"),
-        title: format!("The gain b in units of the length, $d = {dimension}$"),
+        title: format!("In time divided by the length the drifts approach one curve: the parameter $b$, $d = {dimension}$"),
         caption: "Lines: exact flows. Dashed: the first-order drift from the infinite limit, the same for all lengths, which \
                   they approach as $L$ grows."
             .to_string(),
         x: logarithmic("training time over length, t/L"),
-        y: linear("gain b"),
+        y: linear("b, the factor of the values"),
         series,
     }
 }

@@ -6,9 +6,10 @@ use esscher_core::concentration::{Dependence, LocalSlope, RatePoint, local_slope
 use esscher_core::prompt::PromptLength;
 use esscher_lab::Failure;
 use esscher_questions::measured::{Measured, length_name};
+use esscher_questions::training::answer::dimensions;
 use esscher_questions::training::answer::{Quantity, Row};
 use esscher_questions::training::describe::{curves, lines, time_axis};
-use esscher_report::{Block, Figure};
+use esscher_report::{Block, Figure, Panel, Panels};
 use std::collections::BTreeMap;
 
 /// The rows of one flow, or of the draws of one.
@@ -65,6 +66,26 @@ pub(super) fn over_time(
         x: time_axis(),
         y: logarithmic(label),
         series: lines(&curves(rows, quantity, |row| row.dimension == dimension)),
+    })
+}
+
+/// A quantity over time, a panel for each dimension and a line for each flow.
+pub(super) fn panels_over_time(
+    rows: &[Row],
+    quantity: Quantity,
+    [id, title, label, caption]: [&str; 4],
+) -> Block {
+    let panel = |dimension| Panel {
+        title: format!("d = {dimension}"),
+        series: lines(&curves(rows, quantity, |row| row.dimension == dimension)),
+    };
+    Block::Panels(Panels {
+        id: id.to_string(),
+        title: title.to_string(),
+        caption: caption.to_string(),
+        x: time_axis(),
+        y: logarithmic(label),
+        panels: dimensions(rows).into_iter().map(panel).filter(|panel| !panel.series.is_empty()).collect(),
     })
 }
 

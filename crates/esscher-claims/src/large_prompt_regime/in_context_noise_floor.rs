@@ -1,6 +1,6 @@
 //! Claim: gradient flow at finite length ends within ε of the noise floor once prompts are long enough.
 
-use super::evidence::{largest, listed};
+use super::evidence::{and, grouped, largest, listed, smallest, two_figures};
 use crate::judging::{Found, Judging, undecided};
 use esscher_lab::{Failure, Table};
 use esscher_questions::measured::{figures, rounded_up};
@@ -10,12 +10,12 @@ use esscher_report::Block;
 
 claim! {
     name: "in-context-noise-floor",
-    title: "Training reaches the noise floor in context",
+    title: "Training on long enough prompts reaches the noise floor",
     statement: "For every ε there is a length L(ε) with this property: gradient flow from a proper initialisation, at any length \
                 from L(ε) on, ends with a risk at most ε above the noise floor, the risk of the best predictor on the infinite \
                 prompt.",
     formula: r"\forall \varepsilon > 0\ \exists L(\varepsilon):\quad \lim_{t \to \infty} R_L(U_L(t), V_L(t)) \le R^* + \varepsilon \quad \text{for all } L \ge L(\varepsilon)",
-    citation: "Boursier & Boyer 2025, arXiv 2512.11784, in-context linear regression.",
+    citation: "[Boursier & Boyer 2025](https://arxiv.org/abs/2512.11784), Section 5, the theorem on in-context linear regression.",
     measurement: "The flow at finite length is followed until it stands still, with exact risks. Bisection finds L(ε), the smallest \
                   length whose limit is good enough; if a length is found at all, the excess there is below ε by construction. \
                   Independently of this search, the flow is followed again from the initialisation at multiples of L(ε). Beside it \
@@ -24,6 +24,7 @@ claim! {
     criterion: "For some dimension and ε no length up to 10¹² suffices, or the limit at L(ε) or at one of its multiples lies more \
                 than ε (and the error) above the floor, or a smaller ε needs a shorter prompt. Nothing is decided for an initial \
                 scale α outside the range of the theorem, or for an ε at which no multiple of L(ε) was followed.",
+    decided_by: "more dimensions and smaller ε, the full form of this claim (about ten minutes on two cores)",
     judge: judge,
 }
 
@@ -56,14 +57,68 @@ fn judge(result: &Table, judging: &mut Judging) -> Result<Found, Failure> {
         let told = |row: &&Row| format!("L({}) = {}", row.excess, row.length.unwrap_or_default());
         sentences.push(format!("d = {dimension}: {}", listed(here.iter().map(told), ", ")));
     }
-    let found = format!(
+    let told = format!(
         "Exact, excess risks to {}. {}. At L(ε) the search stops by construction. Independently of it, the flow was followed anew \
          at {} longer lengths. The claim is about all lengths from L(ε) on; those between were not computed.",
         rounded_up(largest(of(Quantity::ExcessRisk).map(|row| row.number.error()))),
         sentences.join("; "),
         of(Quantity::ExcessRiskBeyond).count()
     );
-    Ok((found, vec![Block::Table(describe::table(&rows)), Block::Figure(describe::figure(&rows))]))
+    let main = Some(Block::Figure(describe::figure(&rows)));
+    let tables = vec![Block::Table(describe::table(&rows))];
+    // The smallest ε of each dimension, where a length suffices.
+    let ends =
+        found.chunk_by(|a, b| a.dimension == b.dimension).filter_map(|here| here.first().zip(here.last()));
+    let ends: Vec<(&Row, &Row)> = ends
+        .filter(|(first, last)| first.length.is_some() && last.length.is_some())
+        .map(|(a, b)| (*a, *b))
+        .collect();
+    let Some((_, hardest)) = ends.iter().max_by_key(|(_, last)| last.length) else {
+        return Ok(Found {
+            number: "–".to_string(),
+            meaning: "no length was found for the smallest excess risk".to_string(),
+            told,
+            main,
+            tables,
+            ..Found::default()
+        });
+    };
+    let tokens = |row: &Row| grouped(row.length.unwrap_or_default());
+    let told_of: Vec<String> =
+        ends.iter().map(|(_, last)| format!("{} in {} dimensions", tokens(last), last.dimension)).collect();
+    let growth = |pair: &(&Row, &Row)| {
+        pair.1.length.unwrap_or_default() as f64 / pair.0.length.unwrap_or(1).max(1) as f64
+    };
+    let steps = ends.iter().map(|(first, last)| first.excess / last.excess);
+    let step = largest(steps);
+    let headline = if step <= 1.0 {
+        "Prompts of these lengths suffice".to_string()
+    } else {
+        format!(
+            "An excess risk {} times smaller takes prompts {} to {} times as long",
+            two_figures(step),
+            two_figures(smallest(ends.iter().map(growth))),
+            two_figures(largest(ends.iter().map(growth)))
+        )
+    };
+    Ok(Found {
+        lead: format!(
+            "For every excess that was asked for there is a prompt length from which training ends so close to the noise floor. For an \
+             excess of {} it is {} tokens.",
+            hardest.excess,
+            and(&told_of)
+        ),
+        number: format!("{} tokens", tokens(hardest)),
+        meaning: format!(
+            "are enough for an excess risk of {} in {} dimensions",
+            hardest.excess, hardest.dimension
+        ),
+        told,
+        main,
+        headline,
+        tables,
+        ..Found::default()
+    })
 }
 
 /// What one number says about the claim.

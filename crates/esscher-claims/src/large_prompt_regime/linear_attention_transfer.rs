@@ -1,7 +1,7 @@
 //! Claim: the limits of training known for linear attention are those of softmax attention on infinite prompts.
 
-use super::evidence::{largest, listed, number, table, text};
-use super::flows::{flows, must_fall, over_time};
+use super::evidence::{largest, listed, number, table, text, two_figures};
+use super::flows::{flows, must_fall, over_time, panels_over_time};
 use crate::judging::{Found, Judging, undecided};
 use esscher_core::Ending;
 use esscher_lab::{Failure, Table};
@@ -12,13 +12,14 @@ use esscher_report::{Block, Cell};
 
 claim! {
     name: "linear-attention-transfer",
-    title: "Limits of linear attention transfer to softmax on long prompts",
+    title: "Softmax on long prompts comes to the limit of linear attention",
     statement: "On Gaussian covariates the infinite softmax prompt is linear attention on infinite prompts. So it trains to the same \
                 closed-form limit, with the risk of the noise floor. Softmax at finite length is at a fixed time as near to this \
                 limit as one likes, if the prompt is long enough. Linear attention at N examples ends at the limit of Zhang, Frei \
                 and Bartlett, which approaches it as N grows.",
     formula: r"(U^*, V^*) = \left(c^{-1}\begin{pmatrix}\Sigma^{-1} & 0\\ 0 & 0\end{pmatrix},\ c\, e e^\top\right),\quad c = \operatorname{tr}(\Sigma^{-2})^{1/4}; \qquad b_N A_N = \Gamma_N^{-1},\ \Gamma_N = (1 + \tfrac1N)\Sigma + \tfrac{\operatorname{tr}\Sigma + s^2/k}{N} I",
-    citation: "Boursier & Boyer 2025, arXiv 2512.11784, in-context linear regression; Zhang, Frei & Bartlett 2024.",
+    citation: "[Boursier & Boyer 2025](https://arxiv.org/abs/2512.11784), Section 5, in-context linear regression; the limit at N examples: \
+               [Zhang, Frei & Bartlett 2024](https://arxiv.org/abs/2306.09927).",
     measurement: "Gradient flows with closed-form risks and gradients until they stand still, against the closed-form limits. That \
                   softmax and linear attention agree on infinite prompts is an identity and is not tested. What is tested for \
                   softmax are flows at finite length by the exact risk of that length: their distance from the limit of linear \
@@ -32,6 +33,7 @@ claim! {
                 (infinite prompts: $\\sqrt 2/(d^{1/4}\\|\\Sigma\\|)$; linear attention at N: $\\sqrt{2/(\\|\\Gamma_N\\|\\sqrt d)}$), \
                 if a flow does not stand still, if softmax is not known at time T with its error, or if the flows of \
                 one of the three are missing.",
+    decided_by: "more lengths, dimensions and times, the full form of this claim (a few minutes)",
     judge: judge,
 }
 
@@ -87,22 +89,73 @@ fn judge(result: &Table, judging: &mut Judging) -> Result<Found, Failure> {
             Quantity::DistanceToOwnLimit,
             [
                 "against-time",
-                "Distance to the closed-form limit during training",
+                "Linear attention and the infinite prompt: distance to the own closed-form limit",
                 "distance to its limit",
-                "Exact; flows end where their gradient is below $10^{-10}$. The band is the error of the integration.",
+                "Exact. Where curves lie on one another, these flows come equally fast to limits of their own. Each ends where its \
+                 gradient is below $10^{-10}$: there it stands still. The band is the error of the integration.",
             ],
         ));
     }
-    let found = format!(
+    let told = format!(
         "Exact. All {} flows of infinite prompts and linear attention, from α in the range of their theorems, were followed until they \
          stood still. They end at most {} from the closed-form limits; the risk of the infinite prompt ends at most {} from \
          the noise floor. {}.",
         ends.len(),
-        rounded_up(largest(ends.iter().map(|end| end.to_own_limit.value))),
-        rounded_up(largest(ends.iter().filter(|end| end.length.is_none()).map(|end| end.above))),
+        rounded_up(largest(ends.iter().map(|end| end.to_own_limit.value + end.to_own_limit.error()))),
+        rounded_up(largest(
+            ends.iter().filter(|end| end.length.is_none()).map(|end| end.above + end.risk.error())
+        )),
         sentences.join(". ")
     );
-    Ok((found, [end_table(&ends), near_table(&near)].into_iter().chain(drawn).collect()))
+    // Both are there: distances were held against one another.
+    let longest = near.iter().max_by(|a, b| {
+        (a.length, a.distance.value)
+            .partial_cmp(&(b.length, b.distance.value))
+            .unwrap_or(std::cmp::Ordering::Equal)
+    });
+    let Some(longest) = longest else { return Err(undecided("softmax was not trained")) };
+    let (distance, length) = (two_figures(longest.distance.value), length_name(Some(longest.length)));
+    let explained = near.windows(2).find(|pair| {
+        pair[0].dimension == pair[1].dimension && pair[0].distance.value < pair[1].distance.value
+    });
+    let explained = explained.map(|pair| {
+        format!(
+            "A shorter prompt can be nearer: {} at {}, but {} at {}. This is no error. At every finite length training has an end of \
+             its own, and on short prompts that end is far from the limit of the infinite prompt; how near a flow is on its way \
+             there at one time says little. The claim is about long prompts, and the two longest are judged.",
+            figures(pair[0].distance.value),
+            length_name(Some(pair[0].length)),
+            figures(pair[1].distance.value),
+            length_name(Some(pair[1].length))
+        )
+    });
+    Ok(Found {
+        lead: format!(
+            "The limit that is known for linear attention is that of softmax, if prompts are long: when the infinite prompt has arrived, \
+             softmax at {length} is {distance} away from it. Linear attention itself ends within {} of its own limit.",
+            rounded_up(largest(ends.iter().map(|end| end.to_own_limit.value + end.to_own_limit.error())))
+        ),
+        number: distance,
+        meaning: format!(
+            "distance of softmax at {length} from the limit of linear attention, when the infinite prompt has arrived"
+        ),
+        told,
+        main: Some(panels_over_time(
+            &softmax,
+            Quantity::DistanceToInfiniteLimit,
+            [
+                "softmax-against-time",
+                "Softmax at finite length: distance to the limit of linear attention during training",
+                "|θ_L(t) − θ_∞(∞)|",
+                "Exact; the distance of all parameters to the limit of the infinite prompt, which is that of linear attention. The band is \
+                 the error of the integration.",
+            ],
+        )),
+        headline: "Long prompts bring softmax close to the limit of linear attention".to_string(),
+        explained: explained.into_iter().collect(),
+        tables: vec![end_table(&ends), near_table(&near)],
+        more: drawn,
+    })
 }
 
 fn end_table(ends: &[End]) -> Block {

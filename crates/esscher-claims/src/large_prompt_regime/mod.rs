@@ -20,6 +20,21 @@ mod training_stability_sub_gaussian;
 
 use crate::Claim;
 
+/// All claims by name, in the order in which a report is best read: first what is found, then what supports it.
+pub(crate) const READING_ORDER: [&str; 11] = [
+    "rate-exponent",
+    "gaussian-lemma",
+    "finite-prompt-drift",
+    "in-context-noise-floor",
+    "authors-experiment",
+    "linear-attention-transfer",
+    "almost-sure",
+    "output-concentration",
+    "gradient-concentration",
+    "training-stability",
+    "training-stability-sub-gaussian",
+];
+
 /// All claims, in the order of the paper.
 pub fn claims() -> &'static [Claim] {
     &[
@@ -35,4 +50,18 @@ pub fn claims() -> &'static [Claim] {
         finite_prompt_drift::CLAIM,
         authors_experiment::CLAIM,
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_claim_has_its_place_in_the_reading_order() {
+        let mut names: Vec<&str> = claims().iter().map(|claim| claim.name).collect();
+        let mut placed = READING_ORDER.to_vec();
+        names.sort_unstable();
+        placed.sort_unstable();
+        assert_eq!(names, placed);
+    }
 }

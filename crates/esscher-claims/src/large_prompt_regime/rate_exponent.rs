@@ -1,6 +1,6 @@
 //! Claim: the exponent of L falls like 1/σ² for Gaussian tokens, and is 1 for bounded ones.
 
-use super::evidence::{largest, linear, number, slope_one, table, text};
+use super::evidence::{largest, number, slope_one, smallest, table, text, two_figures};
 use crate::judging::{Found, Judging};
 use esscher_core::Quantity;
 use esscher_core::prompt::rate_exponent;
@@ -10,27 +10,30 @@ use esscher_questions::concentration::describe::{error_figure, slope_figure};
 use esscher_questions::concentration::panels::main_panels;
 use esscher_questions::measured::figures;
 use esscher_questions::tabulating::rounded;
-use esscher_report::{Block, Cell, Figure, Mark, Point, Series};
+use esscher_report::{Axis, Block, Cell, Figure, Mark, Point, Series, literal};
 
 claim! {
     name: "rate-exponent",
-    title: "The exponent of the rate",
+    title: "The larger the scale of normal tokens, the more slowly prompts converge",
     statement: "The exponent of order one over the squared scale is real: for Gaussian tokens the error falls more slowly \
                 the larger the scale, with an exponent $\\kappa(H)$ that behaves like $1/\\sigma^2$ at large scales. Not all \
                 sub-Gaussian tokens pay this price: bounded tokens of the same scale have exponent 1.",
     formula: r"\kappa(H) = \begin{cases} 1 & H^2 \le 1/2 \\ \sqrt{1/H^2 + 1/4} - 1/2 & H^2 > 1/2 \end{cases} \qquad H = \|\Gamma^{1/2} U S^{1/2}\|",
-    citation: "The exponent $c_2/\\sigma^2$: Boursier & Boyer 2025, arXiv 2512.11784. The formula for $\\kappa(H)$ and the \
+    citation: "The exponent $c_2/\\sigma^2$: [Boursier & Boyer 2025](https://arxiv.org/abs/2512.11784), Section 3. The formula for $\\kappa(H)$ and the \
                exponent 1 of bounded tokens are ours. The formula is a heuristic of large deviations; slopes approach it as \
                slowly as $1/\\ln L$.",
     measurement: "Local slopes of the exact output error of normal tokens from $10^3$ to $10^{12}$ tokens against \
                   $\\kappa(H)$, queries $\\mathcal N(0, I)$, so that $H = \\sigma$; at full scale also of normal tokens \
-                  mixed with an atom. Fitted rates of simulated errors of random signs, cube and sphere.",
+                  mixed with an atom. Fitted rates of simulated errors of random signs, cube and sphere. \
+                  All laws have two dimensions. In more dimensions the slopes approach $\\kappa(H)$ more slowly: in eight, at a scale of 1, \
+                  they are further from it than the tolerance even at $10^{12}$ tokens, and nothing is judged there.",
     criterion: "For normal tokens: a last slope is more than 0.05 from $\\kappa(H)$ (0.01 where $\\kappa = 1$), or not nearer \
                 to it than the first slope where both are further than 0.02; slopes do not fall with $\\sigma$; a \
                 slope times $\\sigma^2$ is outside $[1/2, 1.2]$ for $\\sigma \\ge 1$. For bounded tokens: a fitted rate is more \
                 than 0.05 plus five standard errors from 1 (a false alarm in fewer than $10^{-6}$ of all fits if \
                 logarithms of means are normal). Rates with a standard error above 0.04 and slopes with one above 0.01 \
                 decide nothing.",
+    decided_by: "more trials on longer prompts, the full form of this claim (about an hour of one core)",
     judge: judge,
 }
 
@@ -155,10 +158,40 @@ fn judge(result: &Table, judging: &mut Judging) -> Result<Found, Failure> {
     if uncertain > 0 {
         told += &format!(" {uncertain} rates are too uncertain to decide.");
     }
-    let mut evidence = vec![Block::Figure(against_scale(&[exact, fitted].concat())?)];
-    evidence.extend(panels(&mine, &exponents));
-    evidence.push(judged(&exponents));
-    Ok((told, evidence))
+    let gap = |of: &[&Exponent]| two_figures(largest(of.iter().map(|one| one.gap())));
+    let ends = |of: &[&Exponent]| -> [f64; 4] {
+        let sigmas = || of.iter().map(|one| one.row.sigma);
+        let at = |sigma| of.iter().find(|one| one.row.sigma == sigma).map_or(0.0, |one| one.value);
+        let (low, high) = (smallest(sigmas()), largest(sigmas()));
+        [low, at(low), high, at(high)]
+    };
+    let [low, at_low, high, at_high] = ends(&exact);
+    let all = [exact.clone(), fitted.clone()].concat();
+    Ok(Found {
+        lead: format!(
+            "The error falls like a power of the prompt length. For normal tokens the exponent drops from {} at scale {low} to {} at \
+             scale {high}, within {} of theory; for tokens of bounded size it stays 1, within {}.",
+            two_figures(at_low),
+            two_figures(at_high),
+            gap(&exact),
+            gap(&fitted)
+        ),
+        number: if all.is_empty() { "–".to_string() } else { gap(&all) },
+        meaning: "the largest distance of an exponent from theory".to_string(),
+        told,
+        main: Some(Block::Figure(against_scale(&all)?)),
+        headline: "Normal tokens pay for their scale, bounded ones do not".to_string(),
+        explained: vec![
+            "All laws have two dimensions here. In more dimensions the exponent is approached more slowly, so that slopes at these \
+             lengths lie lower: how it was measured says how far."
+                .to_string(),
+            "An exponent of 0.1 means that ten times as many tokens make the error only a fifth smaller: at large scales no prompt \
+             is long. Bounded tokens of the same scale escape because their scores are bounded, too."
+                .to_string(),
+        ],
+        tables: vec![judged(&exponents)],
+        more: panels(&mine, &exponents),
+    })
 }
 
 /// Errors against the length, with slopes where they are exact and the exponent 1 elsewhere.
@@ -187,7 +220,7 @@ fn judged(exponents: &[Exponent<'_>]) -> Block {
          tokens: the rate fitted to all lengths against 1.",
         exponents,
         &[
-            ("law", &|one| text(&one.row.law)),
+            ("law", &|one| text(literal(&one.row.law))),
             ("$\\sigma$", &|one| number(Some(one.row.sigma), None)),
             ("class", &|one| text(one.row.accuracy.name())),
             ("first $\\kappa$", &|one| one.first.map_or(Cell::Missing, |row| number(row.value, row.error))),
@@ -209,7 +242,7 @@ fn against_scale(exponents: &[&Exponent<'_>]) -> Result<Figure, Failure> {
         match series.iter_mut().find(|known| known.name == one.row.law) {
             Some(known) => known.points.push(point),
             None => {
-                let (name, mark, colour) = (one.row.law.clone(), Mark::Dots, series.len());
+                let (name, mark, colour) = (literal(&one.row.law), Mark::Dots, series.len());
                 series.push(Series { name, mark, colour, points: vec![point] });
             }
         }
@@ -221,16 +254,17 @@ fn against_scale(exponents: &[&Exponent<'_>]) -> Result<Figure, Failure> {
         let sigma = |step: usize| low + (high - low) * step as f64 / STEPS as f64;
         let points = (0..=STEPS).map(sigma).map(|sigma| Ok(Point::new(sigma, rate_exponent(sigma)?)));
         let points = points.collect::<Result<_, Failure>>()?;
-        series.push(Series { name: "κ(H), H = σ".to_string(), mark: Mark::Dashed, colour: 0, points });
+        series
+            .push(Series { name: "theory κ(H), H = σ".to_string(), mark: Mark::Dashed, colour: 0, points });
     }
     Ok(Figure {
         id: "scale".to_string(),
-        title: "The exponent against the scale of the tokens".to_string(),
+        title: "The exponent of the prompt length against the scale of the tokens".to_string(),
         caption: "Normal tokens: local slopes of exact errors at the longest lengths. Other laws: rates fitted to simulated \
                   errors, with one standard error. Dashed: $\\kappa(H)$."
             .to_string(),
-        x: linear("scale σ of the tokens"),
-        y: linear("exponent κ of L"),
+        x: Axis::from_zero("scale σ of the tokens (standard deviation of a coordinate)"),
+        y: Axis::from_zero("exponent κ of the prompt length"),
         series,
     })
 }

@@ -59,11 +59,8 @@ fn examples_run_have_a_normal_form_and_describe_themselves() {
         assert!(planned.specification().contains("sha256 = "), "the checkpoint is known by its sum");
         let result = run(&planned);
         let sections = planned.sections(&result).unwrap();
-        assert!(
-            sections
-                .iter()
-                .any(|section| section.blocks.iter().any(|block| matches!(block, Block::Table(_))))
-        );
+        assert!(blocks(&sections).any(|block| matches!(block, Block::Table(_))));
+        assert!(matches!(sections[0].blocks[0], Block::Lead(_)), "{name} begins with its finding");
         let other = read(example(KINDS[usize::from(name == KINDS[0])]));
         assert!(other.sections(&result).is_err(), "a result of another kind is refused");
     }
@@ -107,9 +104,7 @@ fn a_unit_depends_on_nothing_but_its_number() {
 fn heads_are_shown_as_maps_of_layers_and_heads() {
     let planned = read(example("audit-heads"));
     let sections = planned.sections(&run(&planned)).unwrap();
-    let maps: Vec<_> = sections
-        .iter()
-        .flat_map(|section| &section.blocks)
+    let maps: Vec<_> = blocks(&sections)
         .filter_map(|block| if let Block::HeatMap(map) = block { Some(map) } else { None })
         .collect();
     assert_eq!(maps.len(), 4);
@@ -124,9 +119,7 @@ fn several_lengths_give_curves() {
     let text = example("audit-heads").replace("lengths = [96]", "lengths = [192, 96]");
     let planned = read(&text);
     let sections = planned.sections(&run(&planned)).unwrap();
-    let figures =
-        sections.iter().flat_map(|section| &section.blocks).filter(|block| matches!(block, Block::Figure(_)));
-    assert_eq!(figures.count(), 2);
+    assert_eq!(blocks(&sections).filter(|block| matches!(block, Block::Figure(_))).count(), 2);
     // How much of a text is replaced at all: of 96 tokens with a window of 16, 96 − 32 − 16 have left, 4 of them atoms for being first
     // and at most 16 for being light.
     let middle = table(&sections, "middle-against-length");
@@ -136,8 +129,16 @@ fn several_lengths_give_curves() {
     assert!(caption.contains("is 65 % to 73 % of what the last query sees"), "{caption}");
 }
 
+/// All blocks, also those that are folded.
+fn blocks(sections: &[Section]) -> impl Iterator<Item = &Block> + Clone {
+    fn with_folded(block: &Block) -> Vec<&Block> {
+        std::iter::once(block).chain(block.folded().iter().flat_map(with_folded)).collect()
+    }
+    sections.iter().flat_map(|section| &section.blocks).flat_map(with_folded)
+}
+
 fn table<'a>(sections: &'a [Section], id: &str) -> &'a DataTable {
-    let tables = sections.iter().flat_map(|section| &section.blocks).filter_map(|block| match block {
+    let tables = blocks(sections).filter_map(|block| match block {
         Block::Table(table) => Some(table),
         _ => None,
     });
@@ -145,9 +146,8 @@ fn table<'a>(sections: &'a [Section], id: &str) -> &'a DataTable {
 }
 
 fn figure<'a>(sections: &'a [Section], id: &str) -> &'a Figure {
-    let blocks = sections.iter().flat_map(|section| &section.blocks);
-    let figures =
-        blocks.filter_map(|block| if let Block::Figure(figure) = block { Some(figure) } else { None });
+    let figures = blocks(sections)
+        .filter_map(|block| if let Block::Figure(figure) = block { Some(figure) } else { None });
     figures.clone().find(|figure| figure.id == id).unwrap_or_else(|| panic!("no figure {id}"))
 }
 
@@ -162,7 +162,7 @@ fn number(cell: &Cell) -> f64 {
 /// A result of an audit with some rows changed: to no number, or left out where `None` is said.
 fn changed(result: &Table, change: &dyn Fn(&Row<'_>) -> Option<bool>) -> Table {
     let kind = |name: &str| match name {
-        "length" | "text" | "layer" | "head" => Column::Integer,
+        "length" | "text" | "layer" | "head" | "position" => Column::Integer,
         "value" => Column::Real,
         _ => Column::Text,
     };
@@ -174,7 +174,7 @@ fn changed(result: &Table, change: &dyn Fn(&Row<'_>) -> Option<bool>) -> Table {
         let values = columns.iter().map(|(name, kind)| match kind {
             Column::Real if missing => Value::Missing,
             Column::Real => row.optional_real(name).unwrap().map_or(Value::Missing, Value::Real),
-            Column::Integer => Value::Integer(row.integer(name).unwrap()),
+            Column::Integer => row.integer(name).map_or(Value::Missing, Value::Integer),
             Column::Text => row.text(name).map_or(Value::Missing, Value::from),
         });
         made.push(values.collect::<Vec<_>>()).unwrap();
@@ -215,12 +215,8 @@ fn an_error_that_is_not_finite_is_seen_and_no_mean_of_the_others() {
     let expected = [("dropped", 2), ("mean", 1), ("tilted-gaussian", 2)];
     assert_eq!(points(&sections), expected.map(|(name, count)| (name.to_string(), count)));
     let best = |sections: &[Section]| -> Vec<String> {
-        let heads = table(sections, "heads");
-        heads
-            .rows
-            .iter()
-            .map(|row| if let Cell::Text(best) = &row[7] { best.clone() } else { panic!() })
-            .collect()
+        let rows = (0..2).flat_map(|layer| &table(sections, &format!("heads-of-layer-{layer}")).rows);
+        rows.map(|row| if let Cell::Text(best) = &row[3] { best.clone() } else { panic!() }).collect()
     };
     assert!(
         best(&sections).iter().all(|best| best.ends_with("; not finite: `mean`")),
@@ -244,7 +240,7 @@ fn an_error_that_is_not_finite_is_seen_and_no_mean_of_the_others() {
     assert!(candidates.rows.iter().all(|row| number(&row[2]).is_finite()));
     let named: Vec<bool> = best(&sections).iter().map(|best| best.contains("not finite")).collect();
     assert_eq!(named.iter().position(|named| *named), Some(6));
-    let map = sections.iter().flat_map(|section| &section.blocks).find_map(|block| match block {
+    let map = blocks(&sections).find_map(|block| match block {
         Block::HeatMap(map) if map.id == "replacement-error" => Some(map),
         _ => None,
     });
@@ -255,8 +251,8 @@ fn an_error_that_is_not_finite_is_seen_and_no_mean_of_the_others() {
         Some(row.text("quantity").unwrap() == "score-variance" && is(row, "text", 2) && is(row, "head", 0))
     });
     let sections = planned.sections(&broken).unwrap();
-    let row = &table(&sections, "heads").rows[0];
-    assert_eq!(row[2..4], [(); 2].map(|()| Cell::Text("not finite".into())));
+    let row = &table(&sections, "heads-of-layer-0").rows[0];
+    assert_eq!(row[5..7], [(); 2].map(|()| Cell::Text("not finite".into())));
 
     // What nobody told is no failure of a candidate but half a result.
     let half = changed(&result, &|row| (!(error_of(row, "mean") && is(row, "text", 0))).then_some(false));
@@ -381,11 +377,11 @@ fn model_of_context(other: usize, folder: &Path, name: &str, renamed: &dyn Fn(u8
 
 fn facts(planned: &Planned) -> String {
     let sections = planned.sections(&run(planned)).unwrap();
-    let facts = sections.iter().flat_map(|section| &section.blocks).find_map(|block| match block {
+    let facts = blocks(&sections).filter_map(|block| match block {
         Block::Facts(facts) => Some(format!("{facts:?}")),
         _ => None,
     });
-    facts.unwrap()
+    facts.collect()
 }
 
 #[test]
@@ -491,7 +487,19 @@ fn an_audit_leaves_a_report_verdicts_and_the_table_of_duo_attention() {
     }
     let page = fs::read_to_string(&found.report).unwrap();
     let place = |text: &str| page.find(text).unwrap_or_else(|| panic!("no {text}"));
-    assert!(place("What can be saved") < place("Which heads may be replaced"));
+    // The answers in a reader's order, then how they were found.
+    let titles = [
+        "What can be replaced, and what it costs",
+        "Which heads",
+        "What to do with it",
+        "How the model was tested",
+    ];
+    let places: Vec<usize> = titles.map(|title| place(&format!("{title}</h2>"))).to_vec();
+    assert!(places.is_sorted(), "{places:?}");
+    assert!(!found.headline.is_empty() && !found.headline.contains("**"), "{}", found.headline);
+    let screen = found.in_words();
+    assert!(screen.starts_with(&found.headline), "{screen}");
+    assert!(screen.lines().count() < 20, "{screen}");
 
     let table = fs::read_to_string(&found.full_attention_heads).unwrap();
     let rows: Vec<Vec<f64>> =
@@ -656,7 +664,7 @@ fn a_text_that_does_not_tell_accepted_heads_from_random_ones_is_named() {
         "{advice}"
     );
     let page = fs::read_to_string(&found.report).unwrap();
-    assert!(page.contains("does not tell accepted key-value heads from random ones"));
+    assert!(page.contains("do not tell"), "the page says so where it says what was found");
 }
 
 #[test]
@@ -789,4 +797,146 @@ fn a_real_model_has_heads_that_may_be_replaced() {
     };
     let advice = audited(&request, usize::MAX).unwrap().found.unwrap().advice;
     assert!(advice.as_ref().is_none_or(|advice| !advice.contains(flattering)), "{advice:?}");
+}
+
+/// Losses that are made up, so that every outcome is seen: what random heads lose decides what can be said.
+#[test]
+fn the_first_sentence_is_true_of_every_outcome() {
+    let rows = |accepted: &str, random: &str| {
+        format!(
+            "\n[[assignments]]\nname = \"accepted heads, offline\"\nrunning = \"offline\"\nrows = {accepted}\n\n[[assignments]]\n\
+             name = \"as many random heads, offline\"\nrunning = \"offline\"\nrows = {random}\n"
+        )
+    };
+    let (some, others) = (
+        r#"["mean exact exact exact", "exact exact exact exact"]"#,
+        r#"["exact exact mean exact", "exact exact exact exact"]"#,
+    );
+    let text = example("audit-model");
+    let head = &text[..text.find("[[assignments]]").unwrap()];
+    let planned = read(&format!("{head}{}", rows(some, others)));
+    let result = run(&planned);
+    let lead = |planned: &Planned, accepted: [Option<f64>; 3], random: [Option<f64>; 3]| {
+        let mut made = Table::new(&[
+            ("assignment", Column::Text),
+            ("running", Column::Text),
+            ("text", Column::Integer),
+            ("quantity", Column::Text),
+            ("position", Column::Integer),
+            ("value", Column::Real),
+        ]);
+        for row in result.rows() {
+            let text = row.integer("text").unwrap();
+            let name = row.text("assignment").unwrap();
+            let value = match name {
+                "exact attention" => Some(3.0),
+                "accepted heads, offline" => accepted[text as usize].map(|more| 3.0 + more),
+                _ => random[text as usize].map(|more| 3.0 + more),
+            };
+            let words = |column: &str| Value::from(row.text(column).unwrap());
+            let value = value.map_or(Value::Missing, Value::Real);
+            made.push(vec![
+                words("assignment"),
+                words("running"),
+                Value::Integer(text),
+                words("quantity"),
+                Value::Missing,
+                value,
+            ])
+            .unwrap();
+        }
+        match &planned.sections(&made).unwrap()[0].blocks[0] {
+            Block::Lead(lead) => lead.clone(),
+            other => panic!("{other:?}"),
+        }
+    };
+    let nothing = [Some(-0.001), Some(0.001), Some(0.0005)];
+    let much = [Some(0.2), Some(0.25), Some(0.22)];
+    let said = lead(&planned, nothing, much);
+    assert!(
+        said.starts_with("**1 of 8 heads can be replaced at no cost that 3 texts can measure**"),
+        "{said}"
+    );
+    assert!(said.contains("as many random heads cost +0.223 ± 0.015"), "{said}");
+    let said = lead(&planned, [Some(0.01), Some(0.011), Some(0.012)], much);
+    assert!(
+        said.starts_with("**1 of 8 heads can be replaced for +0.01100 ± 0.00058 nats per token**"),
+        "{said}"
+    );
+    let said = lead(&planned, nothing, nothing);
+    assert!(said.starts_with("**This test proves nothing about the 1 of 8 heads"), "{said}");
+    let said = lead(&planned, much, nothing);
+    assert!(said.starts_with("**This test speaks against the 1 of 8 heads"), "{said}");
+    let said = lead(&planned, [Some(0.01), None, Some(0.012)], much);
+    assert!(said.starts_with("**The 1 of 8 heads that were accepted cannot be compared"), "{said}");
+    let said = lead(&planned, nothing, [Some(0.2), None, Some(0.2)]);
+    assert!(said.contains("not finite") && !said.contains("+inf"), "{said}");
+    let all = r#"["mean mean mean mean", "mean mean mean mean"]"#;
+    let said = lead(&read(&format!("{head}{}", rows(all, all))), nothing, nothing);
+    assert!(said.contains("8 of 8 heads") && said.contains("No other choice"), "{said}");
+}
+
+#[test]
+fn the_model_writes_with_exact_attention_and_with_what_is_named() {
+    let text = example("audit-model").replace("window = 16", "window = 16\nwritten = 8");
+    let planned = read(&text);
+    let result = run(&planned);
+    let written: Vec<(String, i64)> = result
+        .rows()
+        .filter(|row| row.text("quantity").unwrap() == "written-token")
+        .map(|row| (row.text("assignment").unwrap().to_string(), row.integer("position").unwrap()))
+        .collect();
+    // What runs offline has no cache that is read token by token.
+    let expected: Vec<(String, i64)> = ["exact attention", "all dropped"]
+        .iter()
+        .flat_map(|name| (88..96).map(move |position| ((*name).to_string(), position)))
+        .collect();
+    assert_eq!(written, expected);
+    let sections = planned.sections(&result).unwrap();
+    assert_eq!(sections[1].title, "The same text, continued");
+    let half = changed(&result, &|row| {
+        (!row.integer("position").is_ok_and(|position| position == 95)).then_some(false)
+    });
+    assert!(planned.sections(&half).unwrap_err().to_string().contains("not a whole result"));
+    let message = refused(&text.replace("written = 8", "written = 96"));
+    assert!(message.contains("`written`") && message.contains("96 tokens"), "{message}");
+}
+
+#[test]
+fn the_map_of_verdicts_leads_to_what_a_head_looks_at() {
+    let planned = read(example("audit-heads"));
+    let result = run(&planned);
+    let sections = planned.sections(&result).unwrap();
+    let Some(Block::Tiles(tiles)) = blocks(&sections).find(|block| matches!(block, Block::Tiles(_))) else {
+        panic!()
+    };
+    let ids: Vec<&String> = blocks(&sections)
+        .filter_map(|block| if let Block::Folded { id, .. } = block { Some(id) } else { None })
+        .collect();
+    let tiles: Vec<_> = tiles.cells.iter().flatten().flatten().collect();
+    assert_eq!(tiles.len(), 8);
+    assert!(tiles.iter().all(|tile| ids.contains(&&tile.target)), "{ids:?}");
+    // The heaviest tokens of the last query: shares of one, the heaviest first.
+    for layer in 0..2 {
+        for head in 0..4 {
+            let of_head = |row: &Row<'_>| {
+                row.text("quantity").unwrap() == "token-weight"
+                    && ["text", "layer", "head"].map(|column| row.integer(column).unwrap())
+                        == [0, layer, head]
+            };
+            let weights: Vec<f64> = result
+                .rows()
+                .filter(of_head)
+                .map(|row| row.optional_real("value").unwrap().unwrap())
+                .collect();
+            assert!(weights.len() == 6 && weights.is_sorted_by(|one, other| one >= other), "{weights:?}");
+            assert!(weights.iter().sum::<f64>() <= 1.0 + 1e-6, "{weights:?}");
+        }
+    }
+    let cells = &table(&sections, "heads-of-layer-1").rows[0];
+    assert!(
+        matches!(&cells[4], Cell::Text(words) if words.contains('%') && words.contains("(−")),
+        "{:?}",
+        cells[4]
+    );
 }

@@ -102,6 +102,9 @@ impl AveragedErrors {
 /// Randomisations handed out between two looks at the monitor.
 const RANDOMISATIONS_PER_STEP: u32 = 2;
 
+/// Directions, or queries, between two looks at the monitor: a fraction of a millisecond each.
+const DIRECTIONS_PER_LOOK: u32 = 256;
+
 /// Nodes of less weight may be left out when their τ is beyond what the exact engine accepts.
 const NEGLIGIBLE_WEIGHT: f64 = 1e-18;
 
@@ -199,6 +202,9 @@ impl QueryAverage {
     }
 }
 
+/// Queries with their weights, one after the other.
+type Queries<'a> = Box<dyn Iterator<Item = (f64, Vec<f64>)> + 'a>;
+
 /// Where the queries of one randomisation stand, and with which weights.
 enum QueryRule<'a> {
     /// Weighted radial laws: quadrature in the radius, directions from Sobol points (or ±1 on a line).
@@ -278,54 +284,72 @@ impl<'a> QueryRule<'a> {
         }
     }
 
-    /// Directions root · u of one randomisation, equally weighted.
-    fn directions(radial: &Radial, options: QueryAverage, batch: u32) -> Result<Vec<Vec<f64>>> {
+    /// Directions root · u of one randomisation, equally weighted; nothing if the monitor asks to stop.
+    fn directions(
+        radial: &Radial,
+        options: QueryAverage,
+        batch: u32,
+        monitor: &dyn Monitor,
+    ) -> Result<Option<Vec<Vec<f64>>>> {
         let dimension = radial.root.ncols();
         if dimension <= 1 {
             let signs: &[f64] = if dimension == 0 { &[0.0] } else { &[1.0, -1.0] };
-            return Ok(signs
-                .iter()
-                .map(|&sign| linalg::apply(radial.root.as_ref(), &vec![sign; dimension]))
-                .collect());
+            let along = |&sign: &f64| linalg::apply(radial.root.as_ref(), &vec![sign; dimension]);
+            return Ok(Some(signs.iter().map(along).collect()));
         }
         let points = ScrambledSobol::new(dimension, options.seed.wrapping_add(u64::from(batch) << 32))?;
-        Ok((0..options.directions)
-            .map(|index| {
-                let normals: Vec<f64> = points.point(index).into_iter().map(normal::quantile).collect();
-                // A norm of zero has probability zero and would need 32 equal digits on every axis.
-                let norm = linalg::norm(&normals).max(f64::MIN_POSITIVE);
-                let unit: Vec<f64> = normals.iter().map(|entry| entry / norm).collect();
-                linalg::apply(radial.root.as_ref(), &unit)
-            })
-            .collect())
+        let mut directions = Vec::with_capacity(options.directions as usize);
+        for index in 0..options.directions {
+            if index.is_multiple_of(DIRECTIONS_PER_LOOK) && monitor.should_stop() {
+                return Ok(None);
+            }
+            let normals: Vec<f64> = points.point(index).into_iter().map(normal::quantile).collect();
+            // A norm of zero has probability zero and would need 32 equal digits on every axis.
+            let norm = linalg::norm(&normals).max(f64::MIN_POSITIVE);
+            let unit: Vec<f64> = normals.iter().map(|entry| entry / norm).collect();
+            directions.push(linalg::apply(radial.root.as_ref(), &unit));
+        }
+        Ok(Some(directions))
     }
 
-    /// The queries of one randomisation with their weights, on these radius nodes of each part.
-    fn queries(
-        &self,
+    /// The queries of one randomisation with their weights, on these radius nodes of each part, made one after the other;
+    /// nothing if the monitor asks to stop.
+    fn queries<'b>(
+        &'b self,
         batch: u32,
         radii: impl Fn(&Radial) -> Vec<(f64, f64)>,
-    ) -> Result<Vec<(f64, Vec<f64>)>> {
+        monitor: &dyn Monitor,
+    ) -> Result<Option<Queries<'b>>> {
         match self {
             QueryRule::Radial { parts, options } => {
-                let mut queries = Vec::new();
+                let mut rays = Vec::new();
                 for (part_weight, radial) in parts {
-                    let directions = QueryRule::directions(radial, *options, batch)?;
-                    let share = part_weight / directions.len() as f64;
-                    for (radius, weight) in radii(radial) {
-                        for direction in &directions {
+                    let Some(directions) = QueryRule::directions(radial, *options, batch, monitor)? else {
+                        return Ok(None);
+                    };
+                    rays.push((part_weight / directions.len() as f64, radial, radii(radial), directions));
+                }
+                Ok(Some(Box::new(rays.into_iter().flat_map(|(share, radial, radii, directions)| {
+                    radii.into_iter().flat_map(move |(radius, weight)| {
+                        let at = |direction: &Vec<f64>| {
                             let mut query = radial.centre.clone();
                             linalg::add_scaled(&mut query, radius, direction);
-                            queries.push((share * weight, query));
-                        }
-                    }
-                }
-                Ok(queries)
+                            (share * weight, query)
+                        };
+                        directions.iter().map(at).collect::<Vec<_>>()
+                    })
+                }))))
             }
             QueryRule::Drawn { law, options } => {
                 let drawn = QueryRule::draw(*law, *options, batch)?;
                 let share = 1.0 / f64::from(options.directions);
-                Ok(drawn.chunks_exact(law.dimension()).map(|query| (share, query.to_vec())).collect())
+                let dimension = law.dimension();
+                let count = drawn.len() / dimension;
+                Ok(Some(Box::new(
+                    (0..count).map(move |index| {
+                        (share, drawn[index * dimension..(index + 1) * dimension].to_vec())
+                    }),
+                )))
             }
         }
     }
@@ -354,16 +378,18 @@ impl GaussianAverage<'_> {
             None => self.refine(batches.start, moments, radius)?,
         };
         let Some(finest) = finest else { return Ok(None) };
-        let weights: Vec<NodeWeights> = batches
+        let weights: Option<Vec<NodeWeights>> = batches
             .into_par_iter()
             .map(|batch| {
-                (RadiusLaw::FINE_LEVEL + 1..=finest)
-                    .try_fold(self.node_weights(batch, None)?, |coarse, level| {
-                        self.refined(coarse, batch, level)
-                    })
+                let mut weights = self.node_weights(batch, None)?;
+                for level in RadiusLaw::FINE_LEVEL + 1..=finest {
+                    let Some(coarse) = weights else { break };
+                    weights = self.refined(coarse, batch, level)?;
+                }
+                Ok(weights)
             })
             .collect::<Result<_>>()?;
-        self.errors(&weights, moments)
+        weights.map_or(Ok(None), |weights| self.errors(&weights, moments))
     }
 
     /// Halves the step of the radius until nothing changes: the level, also noted in `radius`; nothing if stopped.
@@ -381,12 +407,13 @@ impl GaussianAverage<'_> {
         let refinable = self.rule.is_spread() && (self.rule.is_exact() || !self.rule.is_centred());
         let (mut level, mut change) = (RadiusLaw::FINE_LEVEL, 0.0);
         if refinable {
-            let mut weights = self.node_weights(batch, None)?;
+            let Some(mut weights) = self.node_weights(batch, None)? else { return Ok(None) };
             let errors = self.errors(std::slice::from_ref(&weights), moments)?;
             let Some(mut coarse) = errors.map(|errors| errors.concat()) else { return Ok(None) };
             while level < RadiusLaw::FINE_LEVEL + most && (level == RadiusLaw::FINE_LEVEL || change > goal) {
                 level += 1;
-                weights = self.refined(weights, batch, level)?;
+                let Some(finer) = self.refined(weights, batch, level)? else { return Ok(None) };
+                weights = finer;
                 let errors = self.errors(std::slice::from_ref(&weights), moments)?;
                 let Some(fine) = errors.map(|errors| errors.concat()) else { return Ok(None) };
                 change = largest_change(&fine, &coarse);
@@ -397,18 +424,19 @@ impl GaussianAverage<'_> {
         Ok(Some(level))
     }
 
-    /// Half of the coarser weights plus those of the nodes that a level adds.
-    fn refined(&self, mut coarse: NodeWeights, batch: u32, level: u32) -> Result<NodeWeights> {
+    /// Half of the coarser weights plus those of the nodes that a level adds; nothing if the monitor asks to stop.
+    fn refined(&self, mut coarse: NodeWeights, batch: u32, level: u32) -> Result<Option<NodeWeights>> {
+        let Some(added) = self.node_weights(batch, Some(level))? else { return Ok(None) };
         for node in coarse.values_mut().flatten() {
             let mut half = ErrorWeights::default();
             half.add(0.5, node);
             *node = half;
         }
-        for (panel, added) in self.node_weights(batch, Some(level))? {
+        for (panel, added) in added {
             let nodes = coarse.entry(panel).or_insert([ErrorWeights::default(); NODES]);
             nodes.iter_mut().zip(&added).for_each(|(node, added)| node.add(1.0, added));
         }
-        Ok(coarse)
+        Ok(Some(coarse))
     }
 
     /// What weights on τ nodes amount to, for each length; nothing if the monitor asks to stop.
@@ -448,8 +476,9 @@ impl GaussianAverage<'_> {
         Ok(Some(weights.iter().map(errors_of).collect()))
     }
 
-    /// The weights that the radius rule puts on the nodes: the whole rule, or what one level beyond adds.
-    fn node_weights(&self, batch: u32, level: Option<u32>) -> Result<NodeWeights> {
+    /// The weights that the radius rule puts on the nodes: the whole rule, or what one level beyond adds; nothing if the
+    /// monitor asks to stop.
+    fn node_weights(&self, batch: u32, level: Option<u32>) -> Result<Option<NodeWeights>> {
         let radii = |radial: &Radial| match level {
             None => radial.radius.quadrature(),
             Some(level) => added_radii(radial, level),
@@ -477,21 +506,29 @@ impl GaussianAverage<'_> {
         {
             for (part_weight, radial) in parts {
                 let radii = radii(radial);
-                let directions = QueryRule::directions(radial, *options, batch)?;
+                let directions = QueryRule::directions(radial, *options, batch, self.monitor)?;
+                let Some(directions) = directions else { return Ok(None) };
                 let share = part_weight / directions.len() as f64;
-                for direction in &directions {
+                for (index, direction) in (0_u32..).zip(&directions) {
+                    if index.is_multiple_of(DIRECTIONS_PER_LOOK) && self.monitor.should_stop() {
+                        return Ok(None);
+                    }
                     let ray = geometry(direction)?;
                     for &(radius, weight) in &radii {
                         add(share * weight, &ray.at_radius(radius))?;
                     }
                 }
             }
-            return Ok(weights);
+            return Ok(Some(weights));
         }
-        for (share, query) in self.rule.queries(batch, radii)? {
+        let Some(queries) = self.rule.queries(batch, radii, self.monitor)? else { return Ok(None) };
+        for (index, (share, query)) in (0_u64..).zip(queries) {
+            if index.is_multiple_of(u64::from(DIRECTIONS_PER_LOOK)) && self.monitor.should_stop() {
+                return Ok(None);
+            }
             add(share, &geometry(&query)?)?;
         }
-        Ok(weights)
+        Ok(Some(weights))
     }
 }
 
@@ -566,10 +603,15 @@ impl MixtureAverage<'_> {
 
     /// The weighted sum over the queries that one level of the radius rule adds.
     fn level(&self, batch: u32, level: u32, radius: &mut RadiusRefinement) -> Result<Option<Vec<Errors>>> {
-        let queries = self.rule.queries(batch, |radial| added_radii(radial, level))?;
+        let queries = self.rule.queries(batch, |radial| added_radii(radial, level), self.monitor)?;
+        let Some(mut queries) = queries else { return Ok(None) };
         let mut total = vec![Errors::default(); self.lengths.len()];
         let mut uncertain = total.clone();
-        for chunk in queries.chunks(64) {
+        loop {
+            let chunk: Vec<(f64, Vec<f64>)> = queries.by_ref().take(64).collect();
+            if chunk.is_empty() {
+                break;
+            }
             if self.monitor.should_stop() {
                 return Ok(None);
             }

@@ -269,6 +269,7 @@ fn sentence(ending: Ending, time: f64, norm: f64) -> String {
 /// For following a limit through neighbouring lengths: a flow decides which valley, this only where its floor is.
 pub fn settle(landscape: &dyn Landscape, guess: &[f64], stationary: f64) -> Result<Option<Vec<f64>>> {
     check::vector("the parameters", landscape.size(), guess)?;
+    check::positive("the gradient norm called stationary", stationary)?;
     let mut value = guess.to_vec();
     let mut gradient = vec![0.0; guess.len()];
     for _ in 0..20 {

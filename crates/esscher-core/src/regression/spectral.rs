@@ -186,6 +186,7 @@ impl SpectralTask {
     /// λᵢ = entryᵢ²sᵢs_qᵢ), where the risk approaches its limit more slowly than 1/L.
     pub fn first_order(&self, entries: &[f64], gain: f64) -> Result<Option<f64>> {
         check::vector("the entries of the block", self.groups.len(), entries)?;
+        check::finite_vector("the gain b", &[gain])?;
         let mut log = 0.0;
         let mut forms = 0.0;
         let mut trace = 0.0;
@@ -207,7 +208,8 @@ impl SpectralTask {
     /// The floor of the infinite prompt's valley, bΣA = I, at gain b: the entries 1/(b sᵢ).
     pub fn valley(&self, gain: f64) -> Result<Vec<f64>> {
         check::positive("the gain b", gain)?;
-        Ok(self.groups.iter().map(|group| 1.0 / (gain * group.eigenvalue)).collect())
+        let floor = self.groups.iter().map(|group| 1.0 / (gain * group.eigenvalue)).collect();
+        check::finite_result("the floor of the valley", floor)
     }
 
     /// The point of the infinite prompt's valley with ‖A‖²_F − b² = `conserved` and b > 0: bΣA = I, b⁴ + C b² = tr Σ⁻².
@@ -221,6 +223,9 @@ impl SpectralTask {
         let square =
             if conserved > 0.0 { 2.0 * squares / (conserved + root) } else { 0.5 * (root - conserved) };
         let gain = check::finite_number("the limit of the flow", square.sqrt())?;
+        if gain == 0.0 {
+            return Err(Error::Underflow { what: "the gain of the limit" });
+        }
         Ok((self.valley(gain)?, gain))
     }
 

@@ -77,6 +77,19 @@ fn tolerance_of(measure: &Law) -> LawTolerance {
     }
 }
 
+/// Sizes at which differences of doubles lose digits break no law.
+#[test]
+fn far_and_wide_laws_are_not_accused() {
+    let far = Gaussian::new(&[1e9, 0.0], mat![[1.0, 0.0], [0.0, 1.0]].as_ref()).unwrap();
+    let wide = Gaussian::new(&[0.0, 0.0], mat![[1e18, 0.0], [0.0, 1e18]].as_ref()).unwrap();
+    let laws: [Law; 3] = [Arc::new(far), Arc::new(wide), Arc::new(Sphere::new(2, 1e15).unwrap())];
+    for law in laws {
+        let family = law.family();
+        check_laws(law, &[vec![0.1, 0.2]], LawTolerance::default())
+            .unwrap_or_else(|violation| panic!("{family}: {violation}"));
+    }
+}
+
 #[test]
 fn every_family_obeys_the_laws_and_so_do_its_tilts() {
     for measure in families() {

@@ -5,8 +5,9 @@ use esscher_core::attention::Softmax;
 use esscher_core::measure::{Cube, Empirical, Gaussian, Law, Mixture, Sphere};
 use esscher_core::numerics::normal;
 use esscher_core::prompt::{FinitePrompt, PromptLength, QueryAverage};
-use esscher_core::{Accuracy, Completion, Mat, Unwatched, mat};
+use esscher_core::{Accuracy, Completion, Mat, Monitor, Unwatched, mat};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 fn scaled_identity(dimension: usize, scale: f64) -> Mat<f64> {
     Mat::from_fn(dimension, dimension, |i, j| if i == j { scale } else { 0.0 })
@@ -254,6 +255,30 @@ fn a_stopped_average_says_so_and_one_randomisation_is_refused() {
         assert!(stopped.deviations.is_empty());
         let single = QueryAverage { randomisations: 1, ..QueryAverage::default() };
         assert!(prompt.over_queries(&queries, &[length(10)], single, &Unwatched).is_err());
+    }
+}
+
+/// Whoever asks for very many directions can stop before all of them are made: the monitor is asked on the way.
+#[test]
+fn many_directions_can_be_stopped_before_they_are_all_made() {
+    struct Counting(AtomicUsize);
+    impl Monitor for Counting {
+        fn progress(&self, _completed: usize, _total: usize) {}
+        fn should_stop(&self) -> bool {
+            self.0.fetch_add(1, Ordering::SeqCst);
+            false
+        }
+    }
+    let options = QueryAverage { directions: 4096, randomisations: 2, seed: 0 };
+    let prompt = FinitePrompt::exact(&skew_head(), &skew_gaussian()).unwrap();
+    let beside_the_origin = Gaussian::new(&[0.4, -1.0], mat![[0.5, 0.1], [0.1, 0.4]].as_ref()).unwrap();
+    for queries in [Gaussian::standard(2).unwrap(), beside_the_origin] {
+        let looks = Counting(AtomicUsize::new(0));
+        prompt.over_queries(&queries, &[length(10)], options, &looks).unwrap();
+        // At least one for each 256 directions of each randomisation.
+        assert!(looks.0.into_inner() >= 2 * 4096 / 256);
+        let stopped = prompt.over_queries(&queries, &[length(10)], options, &StopAfter::looks(3)).unwrap();
+        assert_eq!(stopped.completion, Completion::Stopped { completed: 0, total: 2 });
     }
 }
 

@@ -6,7 +6,7 @@ use esscher_core::regression::tasks::LinearTask;
 use esscher_core::regression::{
     AttentionKind, Block, Landscape, LayerLandscape, LinearAttention, LinearRegression, PointAverage,
     RegressionHead, RegressionLayer, Response, RiskAverage, RiskOptions, RiskSimulation, SpectralGroup,
-    SpectralTask,
+    SpectralLandscape, SpectralTask, settle,
 };
 use esscher_core::{Accuracy, Mat, Unwatched, mat};
 use std::sync::Arc;
@@ -488,4 +488,23 @@ fn separate_projections_have_right_exact_gradients() {
     }
     let two = RegressionLayer::heads(AttentionKind::Softmax, &[head.clone(), head.clone()]).unwrap();
     assert!(LayerLandscape::new(average, Response::infinite(), &two).is_err());
+}
+
+/// What leaves the doubles or makes no sense is refused, not handed out.
+#[test]
+fn valleys_and_settling_refuse_what_they_cannot_answer() {
+    let uneven = LinearRegression::new(mat![[1.0, 0.0], [0.0, 0.5]].as_ref()).unwrap();
+    let (task, _) = SpectralTask::new(&uneven).unwrap();
+    for gain in [5e-324, 1e-308, 0.0, f64::NAN] {
+        assert!(task.valley(gain).is_err(), "{gain}");
+    }
+    let told = task.infinite_limit(1e308).unwrap_err().to_string();
+    assert!(told.contains("underflows"), "{told}");
+    for gain in [f64::NAN, f64::INFINITY] {
+        assert!(task.first_order(&[0.1, 0.2], gain).is_err());
+    }
+    let landscape = SpectralLandscape { task, response: Response::softmax(length(100)) };
+    for stationary in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+        assert!(settle(&landscape, &[0.3, 0.3, 0.5], stationary).is_err(), "{stationary}");
+    }
 }

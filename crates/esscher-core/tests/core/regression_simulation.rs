@@ -8,7 +8,7 @@ use esscher_core::numerics::statistics::Summary;
 use esscher_core::numerics::{InstructionSet, Stream, linalg};
 use esscher_core::prompt::PromptLength;
 use esscher_core::regression::authors::{
-    AuthorsCovariance, AuthorsExperiment, AuthorsOptions, AuthorsProgress, DIMENSION, NOISE,
+    AuthorsCovariance, AuthorsExperiment, AuthorsOptimiser, AuthorsOptions, AuthorsProgress, DIMENSION, NOISE,
 };
 use esscher_core::regression::tasks::{
     ClassificationTask, GeneralisedTask, LinearTask, Link, PromptDraw, SparseTask, Task,
@@ -647,6 +647,7 @@ fn the_progress_of_another_experiment_is_refused_and_left_as_it_was() {
     for (what, other) in [
         ("seed", AuthorsOptions { seed: 1, ..options.clone() }),
         ("rate", AuthorsOptions { rate: 2e-3, ..options.clone() }),
+        ("optimiser", AuthorsOptions { optimiser: AuthorsOptimiser::Adam, ..options.clone() }),
         ("covariance", AuthorsOptions { covariance: toeplitz, ..options.clone() }),
         ("kind of draws", AuthorsOptions { draws: Draws::Prompts, ..options.clone() }),
         ("number of test prompts", AuthorsOptions { test_prompts: 101, ..options.clone() }),

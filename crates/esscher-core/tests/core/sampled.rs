@@ -30,7 +30,7 @@ fn simulation_agrees_with_the_exact_engine_for_gaussian_and_mixture_tokens() {
     let off_centre = Arc::new(Gaussian::new(&[0.3, -0.5], mat![[0.4, 0.1], [0.1, 0.2]].as_ref()).unwrap());
     let mixture: Law =
         Arc::new(Mixture::new(vec![(0.3, standard.clone() as Law), (0.7, off_centre)]).unwrap());
-    let trials = if long() { 1500 } else { 300 };
+    let trials = if long() { 1500 } else { 120 };
     let all = lengths(&[1, 2, 7, 40, 300, 1000]);
     for (tokens, queries, count) in [
         (Arc::new(skew_gaussian()) as Law, standard.clone() as Law, 30),
@@ -196,7 +196,8 @@ fn bounded_laws_approach_the_delta_method() {
     ];
     for tokens in laws {
         let constants = delta_method(&head, tokens.as_ref(), &query).unwrap();
-        let options = SampleOptions { queries: 1, score_gradient: false, ..options(3000) };
+        let trials = if long() { 3000 } else { 600 };
+        let options = SampleOptions { queries: 1, score_gradient: false, ..options(trials) };
         let length = [PromptLength::new(10_000).unwrap()];
         let prompts = SampledPrompts::new(&head, tokens.clone(), queries.clone(), &length, options).unwrap();
         let found = &simulated(&prompts).lengths[0].errors.output;

@@ -23,6 +23,7 @@ mod keys;
 mod mistake;
 mod normalised;
 mod rules;
+mod settings;
 mod written;
 
 pub use keys::{Keys, schema_of};
@@ -31,6 +32,7 @@ pub use rules::{
     Kind, Rule, choice, choices, integer, integers, one_of, own, real, reals, shared, some_of, table, tables,
     text, texts, truth,
 };
+pub use settings::settings;
 pub use written::{Form, Native, Written};
 
 use mistake::short;

@@ -60,7 +60,7 @@ fn request(asked: &Asked<'_>) -> PyResult<AuditRequest> {
     for (key, schema, _) in AuditRequest::properties() {
         let argument = if key == "models" { "model" } else { &key };
         let Some(value) = asked.given(argument)? else { continue };
-        let mut given = written(argument, false, &value, &mut Vec::new())?;
+        let mut given = written(asked, argument, false, &value, &mut Vec::new())?;
         if schema["type"] == "array" {
             given = given.map(|one| if one.form() == Form::List { one } else { Written::list([one]) });
         }

@@ -24,6 +24,7 @@ fn authors_experiment<'py>(py: Python<'py>, asked: Asked<'py>) -> PyResult<Bound
         test_prompts: asked.count("test_prompts", 2)?,
         seed: asked.seed()?,
         instruction_set: asked.instruction_set()?,
+        ..AuthorsOptions::default()
     };
     let experiment = AuthorsExperiment::new(options).or_raise()?;
     let mut progress = AuthorsProgress::default();

@@ -61,7 +61,10 @@ impl PyTask {
         let options = options(&asked, layer.parameters().len())?;
         let descent = Descent::new(self.task.clone(), layer, length, options).or_raise()?;
         let start = match asked.given("state")? {
-            Some(state) => state.cast::<PyDescentState>()?.get().state.clone(),
+            Some(state) => match state.cast::<PyDescentState>() {
+                Ok(state) => state.get().state.clone(),
+                Err(_) => return Err(numbers::wrong_type("state", "a DescentState", &state)),
+            },
             None => descent.start(),
         };
         let run = self.exceptions.watched(&asked, |watch| descent.run(start, watch))?;
@@ -98,7 +101,26 @@ pub(crate) struct PyDescentState {
     state: DescentState,
 }
 
-type Row<'py> = (u32, Option<f64>, Option<f64>, Any<'py>);
+type Row<'py> = (Any<'py>, Option<Any<'py>>, Option<Any<'py>>, Any<'py>);
+
+/// A number that a descent can have reached: one that left the numbers kept the last sound ones.
+fn sound(what: &str, value: &Any<'_>) -> PyResult<f64> {
+    let number = numbers::real(what, value)?;
+    if number.is_finite() { Ok(number) } else { Err(unsound(what, number)) }
+}
+
+/// The same for a vector.
+fn sound_vector(what: &'static str, value: &Any<'_>) -> PyResult<Vec<f64>> {
+    let numbers = arrays::owned_vector(what, value)?;
+    match numbers.iter().find(|number| !number.is_finite()) {
+        None => Ok(numbers),
+        Some(&number) => Err(unsound(what, number)),
+    }
+}
+
+fn unsound(what: &str, number: f64) -> PyErr {
+    PyValueError::new_err(format!("{what}: expected finite numbers, found {number}"))
+}
 
 #[pymethods]
 impl PyDescentState {
@@ -108,21 +130,29 @@ impl PyDescentState {
         parameters: &Any<'_>,
         first_moment: &Any<'_>,
         second_moment: &Any<'_>,
-        smoothed_loss: Option<f64>,
+        smoothed_loss: Option<&Any<'_>>,
         rows: &Any<'_>,
     ) -> PyResult<Self> {
-        let parameters = arrays::owned_vector("parameters", parameters)?;
-        let rows: Vec<Row<'_>> = numbers::list("rows", rows, |row| row.extract())?;
+        let parameters = sound_vector("parameters", parameters)?;
+        let expected = "rows of step, smoothed loss, balance and parameters";
+        let rows: Vec<Row<'_>> = numbers::list("rows", rows, |row| {
+            let wrong =
+                |raised| numbers::refused(row.py(), raised, || numbers::wrong_type("rows", expected, row));
+            row.extract().map_err(wrong)
+        })?;
         let mut read = Vec::with_capacity(rows.len());
         for (step, smoothed_loss, balance, row) in rows {
-            let row = arrays::owned_vector("rows", &row)?;
+            let row = sound_vector("rows", &row)?;
+            let step = numbers::count("rows", &step, 0)?;
+            let one = |number: Option<Any<'_>>| number.map(|number| sound("rows", &number)).transpose();
+            let (smoothed_loss, balance) = (one(smoothed_loss)?, one(balance)?);
             if row.len() != parameters.len() {
                 let error = Error::Size { what: "rows", expected: parameters.len(), found: row.len() };
                 return Err(error).or_raise();
             }
             read.push(DescentRow { step, smoothed_loss, balance, parameters: row });
         }
-        let second_moment = arrays::owned_vector("second_moment", second_moment)?;
+        let second_moment = sound_vector("second_moment", second_moment)?;
         if let Some(&value) = second_moment.iter().find(|value| **value < 0.0) {
             let error =
                 Error::OutOfRange { what: "second_moment", value, expected: "mean squares, at least 0" };
@@ -132,9 +162,9 @@ impl PyDescentState {
             state: DescentState {
                 step: numbers::count("step", step, 0)?,
                 parameters,
-                first_moment: arrays::owned_vector("first_moment", first_moment)?,
+                first_moment: sound_vector("first_moment", first_moment)?,
                 second_moment,
-                smoothed_loss,
+                smoothed_loss: smoothed_loss.map(|loss| sound("smoothed_loss", loss)).transpose()?,
                 rows: read,
             },
         })

@@ -130,7 +130,13 @@ fn short_form(text: &str) -> Option<Written> {
 pub fn law_schema() -> Value {
     let families: Vec<&str> = FAMILIES.iter().map(|family| family.name).collect();
     json!({ "type": ["object", "string"], "format": "law", "required": ["family"],
-            "properties": { "family": { "enum": families } } })
+            "properties": {
+                "family": { "enum": families, "description": "The family of the law" },
+                "dimension": { "description": "The number of coordinates" },
+                "scale": { "description": "The standard deviation of a coordinate" },
+                "mean": { "description": "The mean, a number for each coordinate" },
+                "covariance": { "description": "The rows of the covariance" },
+            } })
 }
 
 /// The family and the law that this table describes.

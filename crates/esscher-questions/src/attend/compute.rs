@@ -117,6 +117,10 @@ impl Compute for Outputs {
     }
 
     fn describe(&self, rows: &[Row]) -> Result<Vec<esscher_report::Section>, Failure> {
-        Ok(describe::sections(&self.ask.query, rows))
+        let prompt = match &self.ask.tokens {
+            Tokens::Given(prompt) => Some(prompt.len()),
+            Tokens::Law(_) => None,
+        };
+        Ok(describe::sections(&self.ask.query, prompt, rows))
     }
 }

@@ -16,7 +16,7 @@ use esscher_audit::replacement::BLOCK;
 use esscher_audit::verdict::Spread;
 use esscher_core::numerics::InstructionSet;
 use esscher_lab::specification::{Mistake, Section, Written};
-use esscher_report::Cell;
+use esscher_report::{Block, Cell};
 use std::ops::RangeInclusive;
 
 /// The frame of a model with this window, or with the usual one: where every token sees all there is none.
@@ -35,6 +35,48 @@ pub(crate) fn frame(section: &mut Section, window: Option<u64>, shape: &Shape) -
     };
     Err(section.mistake("window", message))
 }
+
+/// The words of a report that only an audit has, folded.
+pub(crate) fn glossary(order: Order) -> Block {
+    let mut words = vec![
+        (
+            "head, key-value head",
+            "A head reads the prompt: it gives every token a weight and returns the weighted mean of their values. Some heads share the \
+             keys and values that they read, a key-value head; its cache is freed only if all its readers are replaced.",
+        ),
+        (
+            "middle",
+            "What is replaced of a head’s context. The rest is kept exactly: the first tokens and some whose values are short (atoms), \
+             and in language models the last ones (window).",
+        ),
+        (
+            "candidate",
+            "What stands for the middle: nothing (`dropped`), its mean, a Gaussian, a few means, a few tokens.",
+        ),
+        (
+            "error",
+            "How far a head’s output is from that of exact attention. A head is accepted if the mean error of some candidate is within \
+             the tolerance with confidence over texts, refused if that of every candidate is above it, else uncertain.",
+        ),
+    ];
+    match order {
+        Order::Causal => words.push((
+            "offline, streaming",
+            "Streaming is what would be deployed: constant memory, updated as tokens leave the window. Offline looks at the whole cache \
+             so far again and again.",
+        )),
+        Order::Whole => words.push(("offline", "Every token of this model sees all: nothing streams.")),
+    }
+    let words = words.into_iter().map(|(word, meaning)| (word.to_string(), meaning.to_string()));
+    Block::Folded {
+        id: GLOSSARY.to_string(),
+        title: "The words of this report".to_string(),
+        blocks: vec![Block::Facts(words.collect())],
+    }
+}
+
+/// The id of the words: a report on heads and model tells them once.
+pub(crate) const GLOSSARY: &str = "words";
 
 /// What is kept exactly, in words.
 pub(crate) fn frame_in_words(frame: &Frame) -> String {

@@ -17,6 +17,8 @@ named! {
         SinkPosition = "sink-position",
         /// Its weight.
         SinkWeight = "sink-weight",
+        /// The weight of one query of the text on the token at `position`, one of its heaviest.
+        TokenWeight = "token-weight",
         /// The error of a candidate relative to the head's output.
         OutputError = "output-error",
         /// The error of a candidate relative to the residual stream.
@@ -42,6 +44,8 @@ rows! {
         candidate: Option<String>,
         /// How the candidate runs.
         running: Option<String>,
+        /// The position of the token that it is about, for weights of tokens.
+        position: Option<usize>,
         /// The number; missing if it is not finite.
         value: Option<f64>,
     }

@@ -12,7 +12,7 @@ use esscher_audit::discrepancy::Discrepancy;
 use esscher_audit::dossier::{Criterion, Dossier, Standard};
 use esscher_audit::examination::{Findings, Questions};
 use esscher_audit::head::Order;
-use esscher_audit::portrait::{Portrait, Sink};
+use esscher_audit::portrait::{Portrait, Sink, TokenWeight};
 use esscher_core::Monitor;
 use esscher_core::numerics::InstructionSet;
 use esscher_lab::specification::{Mistake, Section};
@@ -108,7 +108,7 @@ impl HeadsPlan {
             // What is missing is not finite.
             rows.next_if(told).map(|row| row.value.unwrap_or(f64::INFINITY))
         };
-        let portrait = Portrait {
+        let mut portrait = Portrait {
             score_variance: next(Quantity::ScoreVariance, None)?,
             effective_tokens: next(Quantity::EffectiveTokens, None)?,
             half_token_noise: next(Quantity::HalfTokenNoise, None)?,
@@ -117,6 +117,7 @@ impl HeadsPlan {
                 position: next(Quantity::SinkPosition, None)? as usize,
                 weight: next(Quantity::SinkWeight, None)?,
             },
+            heaviest: Vec::new(),
         };
         let errors = self.questions.candidates.iter().map(|asked| {
             let relative = next(Quantity::OutputError, Some(asked))?;
@@ -125,6 +126,13 @@ impl HeadsPlan {
             told.then_some(Discrepancy { relative, residual })
         });
         let errors = errors.collect::<Option<_>>()?;
+        // A short text has fewer.
+        while let Some(row) = rows.next_if(|row| {
+            [row.length, row.text, row.layer, row.head] == place && row.quantity == Quantity::TokenWeight
+        }) {
+            let weight = row.value.unwrap_or(f64::INFINITY);
+            portrait.heaviest.push(TokenWeight { position: row.position?, weight });
+        }
         Some(Findings { layer: place[2], head: place[3], portrait, errors })
     }
 }
@@ -192,7 +200,7 @@ impl HeadsPlan {
     fn rows(&self, length: usize, text: usize, findings: &[Findings]) -> Vec<Row> {
         let mut rows = Vec::new();
         for found in findings {
-            let mut push = |quantity, asked: Option<&(Candidate, Running)>, value: f64| {
+            let mut push_of = |quantity, asked: Option<&(Candidate, Running)>, position, value: f64| {
                 rows.push(Row {
                     length,
                     text,
@@ -201,10 +209,12 @@ impl HeadsPlan {
                     quantity,
                     candidate: asked.map(|(candidate, _)| candidate.to_string()),
                     running: asked.map(|(_, running)| running.name().to_string()),
+                    position,
                     // Tables hold finite numbers only.
                     value: Some(value).filter(|value| value.is_finite()),
                 });
             };
+            let mut push = |quantity, asked, value| push_of(quantity, asked, None, value);
             let portrait = &found.portrait;
             push(Quantity::ScoreVariance, None, portrait.score_variance);
             push(Quantity::EffectiveTokens, None, portrait.effective_tokens);
@@ -217,6 +227,9 @@ impl HeadsPlan {
                 if let Some(residual) = error.residual {
                     push(Quantity::ResidualError, Some(asked), residual);
                 }
+            }
+            for token in &portrait.heaviest {
+                push_of(Quantity::TokenWeight, None, Some(token.position), token.weight);
             }
         }
         rows

@@ -1,12 +1,12 @@
-//! The audit of heads in words, tables and heat maps; what replaces them has its own file.
+//! How heads were measured, in words, tables and heat maps; verdicts and what replaces heads have their own files.
 
 use super::compute::HeadsPlan;
 use super::evidence::Evidence;
 use crate::audit::counts::Counts;
 use crate::audit::dumps::DumpFile;
-use crate::audit::{NOT_FINITE, files, frame_in_words, number_cell};
+use crate::audit::{NOT_FINITE, files, frame_in_words, glossary};
 use crate::measured::figures;
-use crate::tabulating::{code, facts, rounded, section, table, whole, words};
+use crate::tabulating::{facts, section, table, whole, words};
 use esscher_audit::assignment::Running;
 use esscher_audit::candidate::Candidate;
 use esscher_audit::discrepancy::QUERIES;
@@ -24,10 +24,9 @@ impl HeadsPlan {
     pub(super) fn sections_of(&self, dossiers: &[(usize, Dossier)]) -> Vec<Section> {
         let Some((length, longest)) = dossiers.last() else { return Vec::new() };
         let mut sections = vec![
-            self.subject_section(),
             self.verdicts_section(*length, longest),
             self.candidates_section(dossiers),
-            self.every_head_section(*length, longest),
+            self.subject_section(*length, longest),
         ];
         sections.retain(|section| !section.blocks.is_empty());
         sections
@@ -62,7 +61,7 @@ impl HeadsPlan {
         }
     }
 
-    fn subject_section(&self) -> Section {
+    fn subject_section(&self, length: usize, dossier: &Dossier) -> Section {
         let shape = self.evidence.shape();
         let heads = format!(
             "{} layers × {} query heads that read {} key-value heads of dimension {}; context {}",
@@ -116,10 +115,18 @@ impl HeadsPlan {
             ),
         ]);
         all.extend(self.evidence.advice().map(|advice| ("advice", advice)));
-        section("heads-subject", "What was examined", vec![facts(all)])
+        let mut blocks = vec![glossary(shape.order), facts(all), self.counts(length, dossier)];
+        blocks.extend(self.heat_maps(length, dossier).into_iter().map(Block::HeatMap));
+        let folded = Block::Folded {
+            id: "heads-measured-how".to_string(),
+            title: "Texts, words, counts for other tolerances, and maps of every measured number".to_string(),
+            blocks,
+        };
+        section("heads-subject", "How heads were measured", vec![folded])
     }
 
-    fn verdicts_section(&self, length: usize, dossier: &Dossier) -> Section {
+    /// How many heads get which verdict at which tolerance.
+    fn counts(&self, length: usize, dossier: &Dossier) -> Block {
         let mut tolerances = TOLERANCES.to_vec();
         if !tolerances.contains(&self.standard.tolerance) {
             tolerances.push(self.standard.tolerance);
@@ -147,9 +154,7 @@ impl HeadsPlan {
             "Verdicts at {length} tokens: a head is accepted if some candidate is; a key-value head if all its readers accept \
              the same candidate. Only accepted key-value heads free memory."
         );
-        let mut blocks = vec![table("verdicts", caption, rows.collect())];
-        blocks.extend(self.heat_maps(length, dossier).into_iter().map(Block::HeatMap));
-        section("verdicts", "Which heads may be replaced", blocks)
+        table("verdicts", caption, rows.collect())
     }
 
     fn heat_maps(&self, length: usize, dossier: &Dossier) -> Vec<HeatMap> {
@@ -178,10 +183,11 @@ impl HeadsPlan {
         let error = shown.or(self.deployed().last()).map(|(number, candidate)| {
             let Standard { running, criterion, tolerance, .. } = self.standard;
             let caption = format!(
-                "`{candidate}`, {running} at {length} tokens, mean over texts; dots mark heads at or below the tolerance of \
+                "One candidate alone, `{candidate}`, {running} at {length} tokens, mean over texts; dots mark heads at or below the tolerance of \
                  {tolerance} (a verdict also asks for the uncertainty over texts)."
             );
-            let said = ["replacement-error", "Error of the replacement", &caption, "relative error"];
+            let title = format!("Error of `{candidate}`");
+            let said = ["replacement-error", &title, &caption, "relative error"];
             let map = map(said, &|layer, head| dossier.spread(layer, head, number, criterion));
             HeatMap { threshold: Some(tolerance), ..map }
         });
@@ -210,8 +216,8 @@ impl HeadsPlan {
                 [
                     "half-token-noise",
                     "Half-token noise",
-                    "How far the output moves when a query sees a random half of its tokens: no replacement can be \
-                     expected to have a smaller error.",
+                    "How far the output moves when a query sees a random half of its tokens: a scale for errors. A replacement that \
+                     knows all tokens can do better.",
                     "relative change",
                 ],
                 |portrait| portrait.half_token_noise,
@@ -220,53 +226,8 @@ impl HeadsPlan {
         error.into_iter().chain(portraits).collect()
     }
 
-    fn every_head_section(&self, length: usize, dossier: &Dossier) -> Section {
-        let decisions = dossier.decide_heads(&self.standard);
-        let row = |(layer, head): (usize, usize)| {
-            let decision = &decisions[layer][head];
-            let of = |pick: fn(&Portrait) -> f64| dossier.portrayed(layer, head, pick);
-            let score_variance = of(|portrait| portrait.score_variance);
-            let asked = match score_variance.map(|spread| spread.mean.exp()) {
-                Some(length) if length.is_finite() => rounded(length),
-                // The largest number of double precision.
-                Some(_) => words("above 10³⁰⁸"),
-                None => words(NOT_FINITE),
-            };
-            vec![
-                ("layer", whole(layer)),
-                ("head", whole(head)),
-                ("s²", number_cell(score_variance)),
-                ("$e^{s^2}$", asked),
-                ("effective tokens", number_cell(of(|portrait| portrait.effective_tokens))),
-                ("half-token noise", number_cell(of(|portrait| portrait.half_token_noise))),
-                ("sink", words(self.sink_in_words(length, dossier, layer, head))),
-                ("best three", Cell::Text(self.best_in_words(dossier, layer, head))),
-                ("verdict", words(decision.verdict)),
-                ("cheapest accepted", decision.candidate.map_or(Cell::Missing, code)),
-            ]
-        };
-        let caption = format!(
-            "Every one of {} heads at {length} tokens, {}, tolerance {}: means over texts with standard errors. $e^{{s^2}}$ is the \
-             length that the theory asks for; the sink is the token with the largest mean weight on the first text.",
-            dossier.shape().places().count(),
-            self.standard.running,
-            self.standard.tolerance
-        );
-        let rows = dossier.shape().places().map(row).collect();
-        section("every-head", "Every head", vec![table("heads", caption, rows)])
-    }
-
-    /// The sink on the first text: position, token, weight.
-    fn sink_in_words(&self, length: usize, dossier: &Dossier, layer: usize, head: usize) -> String {
-        let Some(found) = dossier.findings(layer, head).next() else { return String::new() };
-        let sink = found.portrait.sink;
-        let token = self.evidence.token(length, sink.position);
-        let token = token.map_or(String::new(), |token| format!(" “{token}”"));
-        format!("{}{token} {}", sink.position, figures(sink.weight))
-    }
-
     /// The three candidates of least error as they would be deployed, and those whose error is not finite on some text.
-    fn best_in_words(&self, dossier: &Dossier, layer: usize, head: usize) -> String {
+    pub(super) fn best_in_words(&self, dossier: &Dossier, layer: usize, head: usize) -> String {
         let (mut best, mut failed): (Vec<(Spread, Candidate)>, Vec<String>) = (Vec::new(), Vec::new());
         for (number, candidate) in self.deployed() {
             let spread = dossier.spread(layer, head, number, self.standard.criterion);

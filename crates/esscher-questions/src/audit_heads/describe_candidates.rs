@@ -3,13 +3,14 @@
 use super::compute::HeadsPlan;
 use crate::audit::counts::Counts;
 use crate::audit::number_cell;
-use crate::tabulating::{code, rounded, section, table, whole, words};
+use crate::tabulating::{code, facts, rounded, section, table, whole, words};
 use esscher_audit::assignment::Running;
 use esscher_audit::candidate::Candidate;
 use esscher_audit::dossier::{Dossier, Standard};
+use esscher_audit::head::Order;
 use esscher_audit::portrait::median;
 use esscher_audit::verdict::{Spread, spread};
-use esscher_report::{Axis, Block, Figure, Mark, Point, Scale, Section, Series, literal};
+use esscher_report::{Axis, Block, Figure, Mark, Point, Section, Series, literal};
 
 impl HeadsPlan {
     /// The errors of every head with a candidate, one per text.
@@ -80,27 +81,33 @@ impl HeadsPlan {
             };
             blocks.push(self.against_length(
                 "error-against-length",
-                "Error against length",
+                "The error of every candidate, against the length of the text",
                 &format!(
                     "Median over heads, {running}; bands are one standard error over texts, and there is no point where the median of \
                      some text is not finite. Short texts are mostly atoms and window: their errors are small for that reason, see the \
                      table below."
                 ),
-                Axis { label: "median relative error".to_string(), scale: Scale::Logarithmic },
+                Axis::logarithmic("median relative error"),
                 dossiers,
                 error,
             ));
             blocks.push(self.middle_table(dossiers.iter().map(|(length, _)| *length)));
             blocks.push(self.against_length(
                 "accepted-against-length",
-                "Accepted heads against length",
+                "The share of heads that one candidate alone replaces, against the length",
                 &format!("The share of query heads that each candidate alone is accepted for, {running}."),
-                Axis { label: "share of heads".to_string(), scale: Scale::Linear },
+                Axis::from_zero("share of heads"),
                 dossiers,
                 share,
             ));
         }
-        section("candidates", "What replaces them", blocks)
+        blocks.push(surprises(longest.shape().order));
+        let folded = Block::Folded {
+            id: "every-candidate".to_string(),
+            title: "Every candidate on every head, and what looks wrong and is not".to_string(),
+            blocks,
+        };
+        section("candidates", "What replaces them", vec![folded])
     }
 
     /// A curve for every candidate as it would be deployed, with a point at every length that has one.
@@ -122,14 +129,14 @@ impl HeadsPlan {
             id: id.to_string(),
             title: title.to_string(),
             caption: caption.to_string(),
-            x: Axis { label: "tokens of a text".to_string(), scale: Scale::Logarithmic },
+            x: Axis::logarithmic("tokens of a text"),
             y,
             series: series.collect(),
         })
     }
 
     /// Which share of the tokens that the last query sees the middle is, at least and at most.
-    fn middle_share(&self, length: usize) -> (f64, f64) {
+    pub(super) fn middle_share(&self, length: usize) -> (f64, f64) {
         let (least, most) = self.questions.frame.middle_at_the_end(self.evidence.shape().order, length);
         let share = |tokens: usize| tokens as f64 / length.max(1) as f64;
         (share(least), share(most))
@@ -150,4 +157,31 @@ impl HeadsPlan {
                        keep, the most with none.";
         table("middle-against-length", caption, lengths.map(row).collect())
     }
+}
+
+/// What readers have taken for mistakes.
+fn surprises(order: Order) -> Block {
+    let mut told = vec![(
+        "a head is accepted though $e^{s^2}$ is far above the length",
+        "$e^{s^2}$ is the length at which the theory promises that attention is close to its limit, whatever the tokens are. It is \
+         sufficient and not necessary: a head may be close much earlier, since its values are alike or since atoms and window carry its \
+         weight. The verdict is about the measured error alone.",
+    )];
+    if order == Order::Causal {
+        told.extend([
+            (
+                "streaming has a smaller error than offline",
+                "Offline is no bound. It looks at all tokens so far, but expands about the mean tilt of the queries so far, and knows no \
+                 later query. Streaming expands about a tilt that was calibrated on whole texts, which may suit the queries to come \
+                 better.",
+            ),
+            (
+                "errors are small for short texts and grow with the length",
+                "In a short text most tokens are atoms and window, which are kept exactly: at 128 tokens with the usual window 9 to 22 % \
+                 are replaced. Later the middle is most of the text, and text is no sample of independent tokens. So verdicts hold for \
+                 shorter texts and not for longer ones.",
+            ),
+        ]);
+    }
+    facts(told.into_iter().map(|(what, why)| (what, why.to_string())))
 }

@@ -14,6 +14,7 @@ use esscher_core::Monitor;
 use esscher_lab::Failure;
 use esscher_lab::specification::{Mistake, Section, Written};
 use esscher_models::is_dump;
+use std::ops::RangeInclusive;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -148,6 +149,13 @@ impl Evidence {
                 dumps.examine(number, questions, monitor)
             }
         }
+    }
+
+    /// What stands at these positions of the first measured text of a length, if it is known.
+    pub(super) fn words(&self, length: usize, positions: RangeInclusive<usize>) -> Option<String> {
+        let Evidence::Run(run) = self else { return None };
+        let text = run.lengths.iter().find(|at| at.length == length)?.texts.first()?;
+        Some(run.subject.vocabulary.decode(text.get(positions)?))
     }
 
     /// The token at a position of the first measured text of a length, if it is known.

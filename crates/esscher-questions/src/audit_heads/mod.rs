@@ -6,9 +6,11 @@ pub(crate) mod compute;
 mod describe;
 mod describe_candidates;
 pub(crate) mod evidence;
+mod verdict_map;
 
 pub use ask::Ask;
 pub(crate) use ask::{CANDIDATES, TOLERANCES};
+pub(crate) use verdict_map::VERDICTS;
 
 use crate::question::Question;
 use esscher_lab::specification::Keys;

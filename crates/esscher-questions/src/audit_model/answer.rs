@@ -11,6 +11,8 @@ named! {
         Retrieval = "retrieval",
         /// 1 − cosine to the embedding with exact attention.
         EmbeddingDistance = "embedding-distance",
+        /// The number of a token in the vocabulary: what the model wrote after the beginning of the first text, at `position`.
+        WrittenToken = "written-token",
     }
 }
 
@@ -26,6 +28,8 @@ rows! {
         text: usize,
         /// What the number is.
         quantity: Quantity,
+        /// The position of the token in its text, for written tokens.
+        position: Option<usize>,
         /// The number; missing if it is not finite.
         value: Option<f64>,
     }

@@ -53,6 +53,8 @@ keys! {
         texts: u64 = integer(2..=256).or(8_u64),
         /// Prompts with hidden codes; 4 if the segments have room for them
         needles: Option<u64> = integer(0..=64).optional(),
+        /// Tokens of the first tested segment, its last, that the model writes itself
+        written: u64 = integer(0..=1024).or(0_u64),
         /// What replaces which heads
         assignments: Vec<NamedAssignment> = tables::<AssignmentAsk>(MOST_ASSIGNMENTS)
             => own(|section, _| assignments(section, None), Value::Null),

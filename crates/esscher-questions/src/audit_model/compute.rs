@@ -8,14 +8,18 @@ use crate::audit::excerpt::ChosenText;
 use crate::audit::subject::Subject;
 use crate::audit::{check_context, check_instruction_set, check_replaced, frame};
 use crate::question::{Awaiting, Compute, Plan};
+use esscher_audit::assignment::Running;
 use esscher_audit::calibration::Calibration;
-use esscher_audit::candidate::Frame;
+use esscher_audit::candidate::{Candidate, Frame};
+use esscher_audit::continuation::continued;
 use esscher_audit::controls::NamedAssignment;
+use esscher_audit::decoding::MixedCache;
 use esscher_audit::head::Order;
 use esscher_audit::likelihood::{cosine_distance, embedding, log_loss, retrieval};
 use esscher_audit::model::{ExactAttention, Shape};
 use esscher_audit::needle::{Haystack, haystack};
 use esscher_audit::replaced::ReplacedAttention;
+use esscher_audit::role::Role;
 use esscher_audit::segment::segments;
 use esscher_core::Monitor;
 use esscher_core::numerics::{InstructionSet, Stream};
@@ -43,6 +47,8 @@ pub(crate) struct ModelPlan {
     pub(super) haystacks: Vec<Haystack>,
     /// Why no needles are hidden where they would be by default.
     pub(super) no_needles: Option<String>,
+    /// As many of the last tokens of the first text are written by the model itself.
+    pub(super) written: usize,
     calibrated: Calibrated,
 }
 
@@ -52,6 +58,8 @@ pub(crate) struct Losses {
     pub(crate) texts: Vec<Vec<f64>>,
     /// Shares of codes found.
     pub(crate) needles: Vec<Vec<f64>>,
+    /// What was written with the assignments of [`ModelPlan::writers`]; none where nothing was a number.
+    pub(crate) written: Vec<Vec<Option<u32>>>,
 }
 
 impl ModelPlan {
@@ -100,6 +108,15 @@ impl ModelPlan {
             let message = "every token of this model sees all: it answers no questions, expected 0";
             return Err(section.mistake("needles", message));
         }
+        let written = ask.written as usize;
+        if written > 0 && shape.order == Order::Whole {
+            let message = "every token of this model sees all: it writes nothing, expected 0";
+            return Err(section.mistake("written", message));
+        }
+        if written >= length {
+            let message = format!("expected less than the {length} tokens of a segment, found {written}");
+            return Err(section.mistake("written", message));
+        }
         let assignments = assignments(section, Some(&shape))?;
         let calibrating_tokens =
             section.accept("text", subject.tokens(&calibrating, needed(ask.segments)))?;
@@ -124,6 +141,7 @@ impl ModelPlan {
             texts,
             haystacks,
             no_needles,
+            written,
             calibrated,
         }))
     }
@@ -159,21 +177,37 @@ impl ModelPlan {
     /// Rows that are not an answer to this plan.
     pub(crate) fn losses(&self, rows: &[Row]) -> Result<Losses, Failure> {
         let blank = |texts: usize| vec![vec![f64::NAN; texts]; self.assignments.len()];
-        let mut losses = Losses { texts: blank(self.texts.len()), needles: blank(self.haystacks.len()) };
+        let mut losses = Losses {
+            texts: blank(self.texts.len()),
+            needles: blank(self.haystacks.len()),
+            written: vec![Vec::new(); self.writers().len()],
+        };
         for row in rows {
             let foreign = || Failure::from("the table is a result of another audit");
             let is = |known: &NamedAssignment| {
                 known.role.to_string() == row.assignment && known.running.name() == row.running
             };
             let number = self.assignments.iter().position(is).ok_or_else(foreign)?;
+            if row.quantity == Quantity::WrittenToken {
+                let writer =
+                    self.writers().iter().position(|writer| *writer == number).ok_or_else(foreign)?;
+                let written = &mut losses.written[writer];
+                if row.position != Some(self.length - self.written + written.len()) {
+                    return Err(foreign());
+                }
+                // Tokens are whole numbers that double precision holds.
+                written.push(row.value.map(|token| token as u32));
+                continue;
+            }
             let of = match row.quantity {
                 Quantity::Retrieval => &mut losses.needles,
-                Quantity::LogLoss | Quantity::EmbeddingDistance => &mut losses.texts,
+                Quantity::LogLoss | Quantity::EmbeddingDistance | Quantity::WrittenToken => &mut losses.texts,
             };
             // What is missing is not finite.
             *of[number].get_mut(row.text).ok_or_else(foreign)? = row.value.unwrap_or(f64::INFINITY);
         }
-        if losses.texts.iter().chain(&losses.needles).flatten().any(|value| value.is_nan()) {
+        let half_written = losses.written.iter().any(|written| written.len() != self.written);
+        if half_written || losses.texts.iter().chain(&losses.needles).flatten().any(|value| value.is_nan()) {
             return Err("the table is not a whole result of this audit".into());
         }
         Ok(losses)
@@ -211,14 +245,23 @@ impl Compute for ModelPlan {
             None => format!("{}, text {prompt}", one.role),
             Some(needle) => format!("{}, needles {needle}", one.role),
         };
-        self.assignments
+        let tested = self
+            .assignments
             .iter()
-            .flat_map(|one| (0..prompts).map(move |prompt| Unit { label: of(one, prompt), cost }))
-            .collect()
+            .flat_map(|one| (0..prompts).map(move |prompt| Unit { label: of(one, prompt), cost }));
+        // One token alone reads all weights again: about as long as ten of a prompt.
+        let cost = cost * (1.0 + 10.0 * self.written as f64 / tokens);
+        let writers = self.writers().into_iter();
+        let written =
+            writers.map(|number| Unit { label: format!("{} writes", self.assignments[number].role), cost });
+        tested.chain(written).collect()
     }
 
     fn run_unit(&self, unit: usize, monitor: &dyn Monitor) -> Result<Option<Vec<Row>>, Failure> {
         let prompts = self.texts.len() + self.haystacks.len();
+        if let Some(writer) = unit.checked_sub(prompts * self.assignments.len()) {
+            return self.written_rows(writer, monitor);
+        }
         let named = self.assignments.get(unit / prompts).ok_or_else(|| format!("there is no unit {unit}"))?;
         let Some(calibration) = self.calibrated.get(&self.subject, monitor)? else { return Ok(None) };
         let prompt = unit % prompts;
@@ -237,6 +280,7 @@ impl Compute for ModelPlan {
                 running: named.running.name().to_string(),
                 text: prompt.checked_sub(self.texts.len()).unwrap_or(prompt),
                 quantity,
+                position: None,
                 // Tables hold finite numbers only.
                 value: Some(value).filter(|value| value.is_finite()),
             }]
@@ -249,6 +293,50 @@ impl Compute for ModelPlan {
 }
 
 impl ModelPlan {
+    /// The assignments with which the model writes: exact attention, what would be deployed, a control, and whatever a specification
+    /// names, as far as a cache can be read token by token. None if that is exact attention alone.
+    pub(super) fn writers(&self) -> Vec<usize> {
+        let cached = |candidate: &Candidate| !matches!(candidate, Candidate::Kept { .. });
+        let writes = |one: &NamedAssignment| match &one.role {
+            Role::Exact => true,
+            Role::AcceptedGroups | Role::RandomGroups { draw: 1 } | Role::Named(_) => {
+                one.running == Running::Streaming && one.assignment.rows().iter().flatten().all(cached)
+            }
+            _ => false,
+        };
+        if self.written == 0 {
+            return Vec::new();
+        }
+        let writers: Vec<usize> =
+            (0..self.assignments.len()).filter(|number| writes(&self.assignments[*number])).collect();
+        if writers.len() > 1 { writers } else { Vec::new() }
+    }
+
+    /// What the model writes with an assignment after the beginning of the first text: a row for each token.
+    fn written_rows(&self, writer: usize, monitor: &dyn Monitor) -> Result<Option<Vec<Row>>, Failure> {
+        let named = self.writers().get(writer).and_then(|number| self.assignments.get(*number));
+        let named = named.ok_or_else(|| format!("there is no writer {writer}"))?;
+        let Some(calibration) = self.calibrated.get(&self.subject, monitor)? else { return Ok(None) };
+        let cache = MixedCache::new(self.shape(), &named.assignment, &self.frame, &calibration)?;
+        let prompt = self.prompt();
+        let written = continued(&self.subject.model, prompt, self.written, cache, monitor)?;
+        let row = |(number, token): (usize, Option<u32>)| Row {
+            assignment: named.role.to_string(),
+            running: named.running.name().to_string(),
+            text: 0,
+            quantity: Quantity::WrittenToken,
+            position: Some(prompt.len() + number),
+            value: token.map(f64::from),
+        };
+        Ok(written.map(|written| written.into_iter().enumerate().map(row).collect()))
+    }
+
+    /// What the model goes on with.
+    pub(super) fn prompt(&self) -> &[u32] {
+        let text = self.texts.first().map_or(&[] as &[u32], Vec::as_slice);
+        &text[..text.len().saturating_sub(self.written)]
+    }
+
     fn attention<'a>(
         &'a self,
         named: &'a NamedAssignment,

@@ -1,14 +1,17 @@
-//! The audit of a model in words, a table and a figure: what is saved, and what it costs.
+//! The audit of a model in words and tables: what can be replaced, what it costs, and how that was found.
 
 use super::compute::{Losses, ModelPlan};
 use crate::audit::excerpt::ChosenText;
-use crate::audit::{frame_in_words, number_cell};
+use crate::audit::{frame_in_words, glossary, number_cell};
 use crate::tabulating::{facts, rounded, section, table, whole, words};
 use esscher_audit::controls::BYTES_PER_NUMBER;
 use esscher_audit::head::Order;
-use esscher_audit::role::Role;
 use esscher_audit::verdict::{Spread, spread};
-use esscher_report::{Axis, Block, Cell, Figure, Mark, Point, Scale, Section, Series, literal};
+use esscher_report::{Block, Cell, Section, literal};
+
+/// The ids of what comes first in a report on heads and model.
+pub(crate) const REPLACED: &str = "replaced";
+pub(crate) const WRITTEN: &str = "written";
 
 impl Losses {
     /// The mean over texts of an assignment's loss; nothing if it is not finite on some text.
@@ -29,12 +32,51 @@ impl Losses {
 }
 
 impl ModelPlan {
-    /// The sections of a report.
+    /// The sections of a report: what can be replaced and what it costs, what the model writes then, and how that was found.
     pub(super) fn sections_of(&self, losses: &Losses) -> Vec<Section> {
-        // Long tables are folded on a page: what was accepted and its controls come first, then what all heads do.
+        let mut blocks = vec![Block::Lead(self.lead(losses))];
+        blocks.extend(self.notes().into_iter().map(Block::Prose));
+        blocks.push(Block::Figure(self.figure(losses)));
+        let cache = vec![
+            Block::Figure(self.bytes_figure()),
+            Block::Prose(
+                "Only key-value heads free memory: a cache that one query head still needs is kept whole for all that read it."
+                    .to_string(),
+            ),
+        ];
+        blocks.push(Block::Folded {
+            id: "cache".to_string(),
+            title: "What that leaves of the cache, against the length".to_string(),
+            blocks: cache,
+        });
+        let mut sections = vec![section(REPLACED, "What can be replaced, and what it costs", blocks)];
+        let written = self.written_blocks(losses);
+        if !written.is_empty() {
+            sections.push(section(WRITTEN, "The same text, continued", written));
+        }
+        sections.push(section("tested", "How the model was tested", self.method(losses)));
+        sections
+    }
+
+    /// What a reader of the finding must know of this model and this text, prose.
+    fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        if self.subject.is("stories15M") {
+            notes.push(
+                "**This audit is a smoke test.** stories15M is a small model of children's stories: it shows in a minute that everything \
+                 works, and its text hardly needs what heads replace. SmolLM2 (`smollm2`) shows what an audit can find."
+                    .to_string(),
+            );
+        }
+        notes.extend(self.caution().map(|caution| format!("**Note:** {}.", literal(caution))));
+        notes
+    }
+
+    /// How it was found: folded, for those who want to check.
+    fn method(&self, losses: &Losses) -> Vec<Block> {
         let (all, some): (Vec<usize>, Vec<usize>) =
             (0..self.assignments.len()).partition(|number| self.is_everywhere(*number));
-        let mut blocks = vec![self.facts()];
+        let mut blocks = vec![glossary(self.shape().order), self.facts()];
         for (id, what, numbers) in [
             ("assignments", "Which heads are replaced", some),
             (
@@ -47,12 +89,15 @@ impl ModelPlan {
                 blocks.push(self.table(id, what, &numbers, losses));
             }
         }
-        blocks.extend([self.figure(losses), self.bytes_figure()].map(Block::Figure));
-        vec![section("replaced", "What can be saved", blocks)]
+        vec![Block::Folded {
+            id: "tested-how".to_string(),
+            title: "Texts, words, and every assignment with its loss".to_string(),
+            blocks,
+        }]
     }
 
     /// Whether an assignment gives the same candidate to all heads.
-    fn is_everywhere(&self, number: usize) -> bool {
+    pub(super) fn is_everywhere(&self, number: usize) -> bool {
         let rows = self.assignments[number].assignment.rows();
         number > 0 && rows.iter().flatten().all(|candidate| *candidate == rows[0][0])
     }
@@ -66,8 +111,6 @@ impl ModelPlan {
                  digits are right; blind guessing finds one in 10⁴, copying any of the four finds one in four)"
             ),
         };
-        let caution =
-            self.caution().map_or(String::new(), |caution| format!(". **Note:** {}", literal(caution)));
         let segments = |count: usize, of: &ChosenText| {
             format!("{count} segments of {} tokens of {}", self.length, of.in_words())
         };
@@ -75,7 +118,7 @@ impl ModelPlan {
         facts([
             ("model", self.subject.in_words()),
             ("calibrated on", segments(self.calibration_segments, &self.calibrating)),
-            ("tested on", format!("{tested}{needles}{caution}")),
+            ("tested on", format!("{tested}{needles}")),
             ("kept exactly in replaced heads", frame_in_words(&self.frame)),
         ])
     }
@@ -132,102 +175,6 @@ impl ModelPlan {
              held-out text. {what}"
         );
         table(id, caption, numbers.iter().map(row).collect())
-    }
-
-    fn figure(&self, losses: &Losses) -> Figure {
-        let causal = self.shape().order == Order::Causal;
-        let series: Vec<Series> = self
-            .assignments
-            .iter()
-            .enumerate()
-            .skip(1)
-            .filter_map(|(number, named)| {
-                let spread = if causal { losses.paired_difference(number)? } else { losses.mean(number)? };
-                let share = self.cache_share(named, self.length);
-                let point = Point::with_error(share, spread.mean, spread.standard_error.unwrap_or(0.0));
-                let (name, colour) = (literal(named.in_words()), number - 1);
-                Some(Series { name, mark: Mark::Dots, colour, points: vec![point] })
-            })
-            .collect();
-        let label = if causal { "log-loss difference to exact attention" } else { "embedding distance" };
-        let missing = match self.assignments.len() - 1 - series.len() {
-            0 => String::new(),
-            failed => format!(" Not shown: {failed} whose loss is not finite on some text."),
-        };
-        Figure {
-            id: "loss-against-cache".to_string(),
-            title: "Loss against the bytes of the cache".to_string(),
-            caption: format!(
-                "At {} tokens; bars are one standard error over texts. Down and to the left is better.{missing}",
-                self.length
-            ),
-            x: Axis { label: "cache, share of exact attention's".to_string(), scale: Scale::Linear },
-            y: Axis { label: label.to_string(), scale: Scale::Linear },
-            series,
-        }
-    }
-}
-
-/// Where the curves of bytes begin.
-const SHORTEST_CURVE: usize = 128;
-
-/// More curves are hard to tell apart.
-const MOST_CURVES: usize = 6;
-
-impl ModelPlan {
-    /// Exact attention, what was accepted and the cheapest on all heads; where nothing is called accepted, the first assignments.
-    fn shown_in_bytes(&self) -> Vec<usize> {
-        let context = self.shape().context;
-        let bytes = |number: &usize| self.cache_bytes(&self.assignments[*number], context).1;
-        let accepted = self.assignments.iter().position(|named| named.role == Role::AcceptedGroups);
-        let everywhere = (1..self.assignments.len())
-            .filter(|number| self.is_everywhere(*number) && Some(*number) != accepted);
-        let cheapest = everywhere.min_by(|one, other| bytes(one).total_cmp(&bytes(other)));
-        match accepted {
-            Some(accepted) => [Some(0), Some(accepted), cheapest].into_iter().flatten().collect(),
-            None => (0..self.assignments.len().min(MOST_CURVES)).collect(),
-        }
-    }
-
-    fn bytes_figure(&self) -> Figure {
-        let context = self.shape().context;
-        // Eight lengths to a doubling: where the window is full is a corner.
-        let doublings = (context as f64 / SHORTEST_CURVE as f64).log2().max(0.0);
-        let steps = (8.0 * doublings).ceil().max(1.0);
-        let begin = SHORTEST_CURVE.min(context) as f64;
-        let mut lengths: Vec<usize> = (0..=steps as usize)
-            .map(|step| (begin * (step as f64 / steps * doublings).exp2()).round() as usize)
-            .collect();
-        lengths.dedup();
-        let series = self.shown_in_bytes().into_iter().enumerate().map(|(colour, number)| {
-            let named = &self.assignments[number];
-            let point = |length: &usize| Point::new(*length as f64, self.cache_bytes(named, *length).1 / 1e6);
-            Series {
-                name: literal(if number == 0 { named.role.to_string() } else { named.in_words() }),
-                mark: if number == 0 { Mark::Dashed } else { Mark::Line },
-                colour,
-                points: lengths.iter().map(point).collect(),
-            }
-        });
-        let series: Vec<Series> = series.collect();
-        let megabytes = || series.iter().flat_map(|one| &one.points).map(|point| point.y);
-        let ratio = megabytes().fold(0.0, f64::max) / megabytes().fold(f64::INFINITY, f64::min);
-        // Less than a decade has hardly a tick.
-        let scale = if ratio < 10.0 { Scale::Linear } else { Scale::Logarithmic };
-        Figure {
-            id: "bytes-against-length".to_string(),
-            title: "Bytes of the cache against the length".to_string(),
-            caption: format!(
-                "Keys and values of all layers, {BYTES_PER_NUMBER} bytes per number, moments in single precision, from \
-                 {} to the model's context of {context} tokens. Verdicts are about {} tokens: elsewhere a curve says what the same \
-                 assignment would take, not what it would lose.",
-                lengths.first().copied().unwrap_or(context),
-                self.length
-            ),
-            x: Axis { label: "tokens".to_string(), scale: Scale::Logarithmic },
-            y: Axis { label: "cache, MB".to_string(), scale },
-            series,
-        }
     }
 }
 

@@ -4,9 +4,13 @@ pub mod answer;
 mod ask;
 pub(crate) mod compute;
 mod describe;
+mod figures;
+mod headline;
+mod written;
 
 pub(crate) use ask::written;
 pub use ask::{Ask, AssignmentAsk};
+pub(crate) use describe::{REPLACED, WRITTEN};
 
 use crate::question::Question;
 use esscher_lab::specification::Keys;

@@ -3,7 +3,7 @@
 use crate::asking;
 use esscher_core::prompt::PromptLength;
 use esscher_core::regression::Draws;
-use esscher_core::regression::authors::AuthorsCovariance;
+use esscher_core::regression::authors::{AuthorsCovariance, AuthorsOptimiser};
 use esscher_lab::keys;
 use esscher_lab::specification::{Bounds, Kind, integer, one_of, real, truth};
 
@@ -20,10 +20,14 @@ keys! {
         covariance_bug: bool = truth().or(false),
         /// Prompt lengths, up to 100,000
         lengths: Vec<PromptLength> = asking::lengths_up_to(100_000),
-        /// Steps of SGD
+        /// How layers are trained: by stochastic gradient descent, as the authors do, or by Adam, which arrives in fewer steps
+        optimiser: AuthorsOptimiser = one_of(&[("sgd", AuthorsOptimiser::Sgd), ("adam", AuthorsOptimiser::Adam)]).or("sgd"),
+        /// Steps of training
         steps: u64 = integer(1..=10_000_000).or(3_000_u64),
-        /// The learning rate of SGD
+        /// The learning rate
         rate: f64 = real(Bounds::Between(1e-9, 10.0)).or(1e-3),
+        /// Trainings of each layer, from different random matrices; the one with the smallest exact error counts
+        starts: u64 = integer(1..=100).or(1_u64),
         /// What is drawn in a step: projections of prompts, or whole prompts
         draws: Draws = one_of(&[("projections", Draws::Projections), ("prompts", Draws::Prompts)]).or("projections"),
         /// Prompts of the test

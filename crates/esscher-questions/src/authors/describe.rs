@@ -4,10 +4,10 @@ use super::answer::{Model, Quantity, Row, find};
 use crate::drawing::Drawing;
 use crate::measured::GREY;
 use crate::tabulating::{Tabulation, distinct};
-use esscher_core::regression::authors::{AuthorsCovariance, AuthorsOptions, NOISE};
+use esscher_core::regression::authors::{AuthorsCovariance, AuthorsOptimiser, AuthorsOptions, NOISE};
 use esscher_report::{Axis, Block, DataTable, Figure, Point, Section};
 
-pub(super) fn sections(options: &AuthorsOptions, rows: &[Row]) -> Vec<Section> {
+pub(super) fn sections(options: &AuthorsOptions, starts: u64, rows: &[Row]) -> Vec<Section> {
     let covariance = match (options.covariance, options.covariance_bug) {
         (AuthorsCovariance::Isotropic, _) => "isotropic covariates",
         (AuthorsCovariance::Toeplitz, false) => "Toeplitz covariates, $\\Sigma_{ij} = 0.5^{|i-j|}$",
@@ -16,15 +16,27 @@ pub(super) fn sections(options: &AuthorsOptions, rows: &[Row]) -> Vec<Section> {
              never on queries)"
         }
     };
-    let flow_time = options.rate * f64::from(options.steps);
+    let training = match options.optimiser {
+        AuthorsOptimiser::Sgd => format!(
+            "{} steps of SGD at rate {}, which is as far along the gradient flow as {:.0} of the authors' 300,000 steps at rate 0.001",
+            options.steps,
+            options.rate,
+            options.rate * f64::from(options.steps) / 1e-3
+        ),
+        AuthorsOptimiser::Adam => format!(
+            "{} steps of Adam at rate {}, in place of the authors' 300,000 steps of SGD at rate 0.001",
+            options.steps, options.rate
+        ),
+    };
+    let starts = match starts {
+        1 => String::new(),
+        several => format!(
+            " Each layer was trained from {several} different random starts; the training with the smallest exact error counts."
+        ),
+    };
     let prose = format!(
-        "$d = 5$, one head in separate $Q, K, V, O$, label noise of variance 0.1, {covariance}; {} steps of \
-         SGD at rate {} with 128 fresh prompts each, which is as far along the gradient flow as {:.0} of \
-         the authors' 300,000 steps at rate 0.001. Numbers are mean squared errors; no predictor is below \
-         0.1.",
-        options.steps,
-        options.rate,
-        flow_time / 1e-3
+        "$d = 5$, one head in separate $Q, K, V, O$, label noise of variance 0.1, {covariance}; {training}, with 128 fresh prompts each.{starts} \
+         Numbers are mean squared errors; no predictor is below 0.1."
     );
     let blocks = vec![Block::Prose(prose), Block::Table(table(rows)), Block::Figure(figure(rows))];
     vec![Section::new("authors", "Error against prompt length", blocks)]
@@ -76,9 +88,9 @@ pub fn figure(answer: &[Row]) -> Figure {
     drawing.figure(
         "errors-figure",
         "Test error of trained layers against prompt length",
-        "Dots: trained by SGD, with one standard error of the test. Dashed, in the same colours: the \
+        "Dots: trained from random matrices, with one standard error of the test. Dashed, in the same colours: the \
          optimum of each attention (softmax: limit of the block-form flow); in grey: the noise floor. Line: \
          the posterior mean, sampled.",
-        (Axis::logarithmic("prompt length L"), Axis::logarithmic("mean squared error")),
+        (Axis::logarithmic("prompt length L (tokens)"), Axis::logarithmic("mean squared error")),
     )
 }

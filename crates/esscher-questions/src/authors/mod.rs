@@ -1,4 +1,4 @@
-//! The authors' own experiment: softmax and linear attention trained by SGD at each length, beside what could be had.
+//! The authors' own experiment: softmax and linear attention trained at each length, beside what could be had.
 
 pub mod answer;
 mod ask;
@@ -10,7 +10,7 @@ pub use ask::Ask;
 crate::question::question! {
     name: "authors",
     title: "The authors' experiment",
-    summary: "Softmax and linear attention trained by SGD in five dimensions, beside optima and Bayes.",
+    summary: "Softmax and linear attention trained in five dimensions, beside optima and Bayes.",
     example: r#"kind = "authors"
 lengths = [10, 40]
 steps = 200

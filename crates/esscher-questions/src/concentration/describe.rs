@@ -1,45 +1,87 @@
 //! The answer as a document: errors and slopes against the length, fitted rates, all errors.
 
-use super::QUESTION;
-use super::answer::{Engine, Row, Statistic, rows_of, select};
+use super::answer::{Engine, Row, Statistic, rows_of, select, tokens_of};
 use super::panels::{Panel, panels};
 use crate::drawing::Drawing;
 use crate::measured::figures;
 use crate::tabulating::Tabulation;
 use esscher_core::Quantity;
-use esscher_report::{Axis, Block, Cell, DataTable, Figure, Mark, Point, Section};
+use esscher_report::{Axis, Block, Cell, DataTable, Figure, Mark, Panels, Point, Section, literal};
 
 /// The sections of any result of the kind.
 pub(super) fn sections(found: &[Row]) -> Vec<Section> {
-    let mut blocks = vec![Block::Prose(
+    let mut method = Some(Block::Prose(
         "Mean squared errors of a prompt of $L$ independent tokens against the infinite prompt, averaged over queries. \
          Lines are exact in the tokens, dots are simulated with one standard error. A slope $\\kappa$ means that the \
          error falls like $L^{-\\kappa}$ between two lengths; simulated lengths are prefixes of the same prompts, and \
          their joint covariance enters slopes and rates."
             .to_string(),
-    )];
-    let warnings = found.iter().filter(|one| one.statistic == Statistic::Error && one.note.is_some()).count();
-    if warnings > 0 {
-        blocks.push(Block::Prose(format!(
-            "**Heavy tails.** {warnings} simulated means rest on few trials; their standard errors are optimistic. The \
-             column `note` of the result says which."
-        )));
-    }
+    ));
+    let mut sections = Vec::new();
     for quantity in Quantity::ALL {
         let mine = rows_of(found, quantity);
         if mine.is_empty() {
             continue;
         }
-        for panel in panels(&mine) {
-            blocks.push(Block::Figure(error_figure(&mine, quantity, &panel, &[])));
+        let name = long_name(quantity);
+        let mut blocks = vec![Block::Lead(last_slopes(&mine, quantity))];
+        blocks.extend(method.take());
+        let mut folded = Vec::new();
+        let panels = panels(&mine);
+        for panel in &panels {
+            let figure = error_figure(&mine, quantity, panel, &[]);
+            let whose = if panels.len() > 1 { format!(": {}", panel.title) } else { String::new() };
+            let title = format!("How the {name} falls with the length of the prompt{whose}");
+            blocks.push(Block::Figure(Figure { title, ..figure }));
             if mine.iter().any(|one| one.statistic == Statistic::Slope && panel.shows(one)) {
-                blocks.push(Block::Figure(slope_figure(&mine, quantity, &panel)));
+                folded.push(Block::Figure(slope_figure(&mine, quantity, panel)));
             }
         }
-        blocks.push(Block::Table(rate_table(&mine, quantity)));
-        blocks.push(Block::Table(error_table(&mine, quantity)));
+        let warnings =
+            mine.iter().filter(|one| one.statistic == Statistic::Error && one.note.is_some()).count();
+        if warnings > 0 {
+            blocks.push(Block::Prose(format!(
+                "**Heavy tails.** {warnings} simulated means rest on few trials; their standard errors are optimistic. The \
+                 column `note` of the result says which."
+            )));
+        }
+        folded.push(Block::Table(rate_table(&mine, quantity)));
+        folded.push(Block::Table(error_table(&mine, quantity)));
+        let title = format!("Slopes, fitted rates and all numbers of the {name}");
+        blocks.push(Block::Folded { id: String::new(), title, blocks: folded });
+        sections.push(Section::new(quantity.name(), format!("The {name}"), blocks));
     }
-    vec![Section::new("concentration", QUESTION.title, blocks)]
+    sections
+}
+
+/// How steeply the errors of all tokens fall at their longest lengths.
+fn last_slopes(found: &[&Row], quantity: Quantity) -> String {
+    let slope = |tokens: &&Row| {
+        let known = |engine| {
+            select(found, tokens, engine, Statistic::Slope).into_iter().rfind(|one| one.value.is_some())
+        };
+        let one = known(Engine::Exact).or_else(|| known(Engine::Sampled))?;
+        let doubt = match one.engine {
+            Engine::Sampled => format!(" ± {:.2}", one.error?),
+            Engine::Exact => String::new(),
+        };
+        let lengths = [one.from_length?, one.length].map(whole).join(" to ");
+        Some(format!("{} $\\kappa$ = {:.2}{doubt} from {lengths}", literal(named(one, found)), one.value?))
+    };
+    let told: Vec<String> = tokens_of(found).iter().filter_map(slope).collect();
+    let name = long_name(quantity);
+    match told.is_empty() {
+        true => format!("The {name}: there are too few lengths to say how steeply it falls."),
+        false => format!(
+            "At the longest lengths the mean squared {name} falls like $L^{{-\\kappa}}$: {}.",
+            told.join("; ")
+        ),
+    }
+}
+
+/// The law, with its scale where there are several.
+fn named(one: &Row, found: &[&Row]) -> String {
+    if found.iter().all(|other| other.sigma == one.sigma) { one.law.clone() } else { one.tokens() }
 }
 
 fn long_name(quantity: Quantity) -> &'static str {
@@ -92,6 +134,29 @@ pub fn error_figure(
         told,
         (Axis::logarithmic("prompt length L"), Axis::logarithmic(format!("mean squared {name}"))),
     )
+}
+
+/// The same, a panel for each law and a colour for each scale, for the scales that are kept.
+pub fn error_panels(
+    found: &[&Row],
+    quantity: Quantity,
+    bounds: &[BoundCurve<'_>],
+    keep: impl Fn(f64) -> bool,
+) -> Panels {
+    let kept: Vec<&Row> = found.iter().copied().filter(|one| keep(one.sigma)).collect();
+    let panel = |panel: Panel<'_>| {
+        let figure = error_figure(&kept, quantity, &panel, bounds);
+        esscher_report::Panel { title: panel.title, series: figure.series }
+    };
+    let name = long_name(quantity);
+    Panels {
+        id: format!("{}-error", quantity.name()),
+        title: format!("Mean squared {name}, law by law"),
+        caption: "Lines: exact in the tokens. Dots: simulated, one standard error.".to_string(),
+        x: Axis::logarithmic("prompt length L (tokens)"),
+        y: Axis::logarithmic(format!("mean squared {name}")),
+        panels: panels(&kept).into_iter().map(panel).collect(),
+    }
 }
 
 /// Exact points as a line, simulated ones as dots of the same colour; one entry of the legend.
@@ -163,7 +228,11 @@ fn rate_table(found: &[&Row], quantity: Quantity) -> DataTable {
         .column("class", |one| one.accuracy.name())
         .column("note", |one| one.note.clone());
     let name = long_name(quantity);
-    let caption = format!("Fitted rates $\\kappa$ of the {name}, with standard errors and intervals.");
+    let caption = format!(
+        "One power law through all lengths of the fit: its exponent $\\kappa$ for the {name}, with the standard error and the interval. \
+         An interval that is wide, or that comes from the residuals, means that there is no one power law there: the slope still \
+         changes with the length."
+    );
     shortened(table)
         .constant("$\\kappa(H)$", "$\\kappa(H)$")
         .table(format!("{}-rate", quantity.name()), caption)

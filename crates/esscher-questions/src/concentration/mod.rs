@@ -19,10 +19,11 @@ crate::question::question! {
 engine = "both"
 quantities = ["output", "score-gradient", "value-gradient"]
 sigmas = [1]
-lengths = { from = 10, to = 1e6, per_decade = 1 }
+lengths = { from = 10, to = 1e6, per_decade = 2 }
+fit_from = 100
 
 [head]
-score = 1.0
+score = 0.5
 
 [[law]]
 name = "normal tokens"
@@ -39,8 +40,8 @@ family = "gaussian"
 dimension = 2
 
 [sampled]
-trials = 60
+trials = 200
 queries = 16
-longest = 1000
+longest = 10000
 "#,
 }

@@ -2,10 +2,11 @@
 //! dumps hold.
 
 use super::{Error, publish};
-use crate::audit::{LENGTHS_OF_AUDITS, MOST_DUMPS};
-use crate::audit_heads::TOLERANCES;
+use crate::audit::{GLOSSARY, LENGTHS_OF_AUDITS, MOST_DUMPS};
 use crate::audit_heads::compute::HeadsPlan;
+use crate::audit_heads::{TOLERANCES, VERDICTS as HEADS};
 use crate::audit_model::compute::ModelPlan;
+use crate::audit_model::{REPLACED, WRITTEN};
 use crate::{Planned, Settings, Sources, run_document};
 use esscher_audit::candidate::Candidate;
 use esscher_audit::controls::controlled;
@@ -14,7 +15,7 @@ use esscher_lab::specification::{
     self, Bounds, Keys, Kind, Mistake, Section, Written, integer, integers, one_of, real, truth,
 };
 use esscher_lab::{Failure, Outcome, RunFolder, RunsFolder, Table, keys};
-use esscher_report::{Document, literal, plain};
+use esscher_report::{Block, Document, literal, plain};
 use found::{FULL_ATTENTION_HEADS, REPORT, VERDICTS};
 use prepared::Prepared;
 use std::path::Path;
@@ -23,6 +24,7 @@ mod assignments;
 mod files;
 mod found;
 mod prepared;
+mod words;
 
 pub use esscher_audit::assignment::Running;
 pub use esscher_audit::dossier::Criterion;
@@ -113,9 +115,10 @@ pub fn audit<E: From<Error>>(
         let plan: &ModelPlan = planned.plan_of().map_err(failed)?;
         let losses = plan.losses(&result.read().map_err(failed)?).map_err(failed)?;
         found.assignments = assignments::found(plan, &losses);
-        let advice: Vec<String> =
-            [found.advice, plan.caution(), assignments::doubt(plan, &losses)].into_iter().flatten().collect();
-        found.advice = (!advice.is_empty()).then(|| advice.join(". Also, "));
+        found.headline = plain(&plan.lead(&losses));
+        found.notes.extend(plan.caution());
+        // The page tells a doubt in its first sentence.
+        found.advise(assignments::doubt(plan, &losses));
         test = Some(plan.testing.clone());
         documents.insert(0, document);
     }
@@ -139,32 +142,25 @@ fn failed(failure: impl Into<Failure>) -> Error {
     Error::Lab(esscher_lab::Error::Result(failure.into()))
 }
 
-/// One document on both runs: what can be saved, then why.
+/// One document on both runs: what can be replaced and what it costs, which heads, what to do with it; then how it was found.
 fn joined(found: &AuditFound, documents: Vec<Document>) -> Document {
-    let (heads, groups) = (found.heads, found.key_value_heads);
     let mut summary = format!(
-        "**{} of {} query heads and {} of {} key-value heads may be replaced** within a relative error of {} at {} tokens, {} \
-         ({} and {} are uncertain).",
-        heads.accepted,
-        heads.all(),
-        groups.accepted,
-        groups.all(),
-        found.tolerance,
+        "Which attention heads of {} read their prompt as a whole, so that something small may stand for it? Each of {} query heads was \
+         measured on {} of {} tokens;",
+        literal(&found.model),
+        found.heads.all(),
+        if found.texts == 1 { "1 text".to_string() } else { format!("{} texts", found.texts) },
         found.length,
-        found.running,
-        heads.uncertain,
-        groups.uncertain
     );
-    if let Some(advice) = &found.advice {
-        summary.push_str(&format!(" **Note:** {}.", literal(advice)));
-    }
-    if found.assignments.is_empty() {
-        summary.push_str(" What that does to the model's predictions was not measured.");
-    } else {
-        summary.push_str(
-            " The first table says what that saves and what it does to predictions on text that calibrated nothing, beside as many \
-             random heads, all heads, and equal bytes of what is used today.",
-        );
+    summary.push_str(match found.assignments.is_empty() {
+        true => " what replaced heads do to the model’s predictions was not measured.",
+        false => {
+            " those whose output something small reproduces within the tolerance were replaced, and the model was tested on text that \
+             calibrated nothing, beside controls."
+        }
+    });
+    if !found.notes.is_empty() {
+        summary.push_str(&format!(" **Note:** {}.", literal(found.notes.join(". Also, "))));
     }
     let (mut sections, mut provenance) = (Vec::new(), Vec::new());
     for document in documents {
@@ -173,5 +169,68 @@ fn joined(found: &AuditFound, documents: Vec<Document>) -> Document {
         provenance
             .extend(document.provenance.into_iter().map(|(name, value)| (format!("{title}: {name}"), value)));
     }
+    // The answers, in the order of a reader's questions; the method follows.
+    let answers = [REPLACED, WRITTEN, HEADS];
+    let place = |section: &esscher_report::Section| {
+        answers.iter().position(|id| *id == section.id).unwrap_or(answers.len())
+    };
+    sections.sort_by_key(place);
+    let method = sections.partition_point(|section| place(section) < answers.len());
+    sections.insert(method, use_of_it(found));
+    // Both runs explain the same words.
+    let mut told = false;
+    for section in sections.iter_mut().skip(method) {
+        for block in &mut section.blocks {
+            if let Block::Folded { blocks, .. } = block {
+                blocks.retain(|block| {
+                    let glossary = matches!(block, Block::Folded { id, .. } if id == GLOSSARY);
+                    let again = glossary && told;
+                    told |= glossary;
+                    !again
+                });
+            }
+        }
+    }
     Document { title: format!("The audit of {}", literal(&found.model)), summary, sections, provenance }
+}
+
+/// What a reader can do with the verdicts.
+fn use_of_it(found: &AuditFound) -> esscher_report::Section {
+    let groups = found.key_value_heads;
+    let lead = match groups.accepted {
+        0 => "No key-value head is accepted, so that no cache can be freed; single query heads are of use for study.".to_string(),
+        accepted => format!(
+            "**Replace the {accepted} accepted key-value heads of {} and leave the others exact**, for texts like these and up to {} \
+             tokens. Test on what you serve before you rely on it.",
+            groups.all(),
+            found.length
+        ),
+    };
+    let ways = [
+        ("every verdict", format!("`{VERDICTS}` beside this page: verdict, cheapest candidate, errors and portrait of each head")),
+        (
+            "in Python",
+            "`from esscher import audit`; `audit.audit(…)` gives the same as tables (`heads`, `key_value_heads`, `assignments`); \
+             `audit.StreamingCache(candidate, dimension, readers)` is the cache that replaces a key-value head, token by token"
+                .to_string(),
+        ),
+        (
+            "with DuoAttention",
+            format!(
+                "`{FULL_ATTENTION_HEADS}` with `config.json`: a key-value head keeps full attention where the number is at least 0.5; it \
+                 is about dropping the middle and about nothing else"
+            ),
+        ),
+        ("in scripts", "`esscher audit … --json` prints the numbers of this page".to_string()),
+        (
+            "the replaced model again",
+            "`model/spec.toml`, where the model was tested, holds the candidate of every head, row by row under `assignments`".to_string(),
+        ),
+    ];
+    let ways = ways.map(|(name, way)| (name.to_string(), way)).to_vec();
+    let caution = "A verdict is about its length, its kind of text and the median query: a head that needs one token for one query in a \
+                   hundred passes. Each head was judged with all others exact; only the loss of the replaced model says what many do \
+                   together.";
+    let blocks = vec![Block::Lead(lead), Block::Facts(ways), Block::Prose(caution.to_string())];
+    esscher_report::Section::new("use", "What to do with it", blocks)
 }

@@ -10,7 +10,7 @@ use esscher_core::concentration::{Concentration, Horizon, Quantity};
 use esscher_core::measure::{Empirical, Law, Measure};
 use esscher_core::prompt::{PromptLength, QueryAverage};
 use esscher_lab::specification::Written;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 pub(super) struct Search {
     setting: Concentration,
@@ -70,7 +70,8 @@ impl Compute for Search {
     fn run_unit(&self, _unit: usize, monitor: &dyn Monitor) -> Result<Option<Vec<Row>>, Failure> {
         // Errors are zero or doubles with all their digits: a square beyond the doubles at either end compares like its end.
         let square = (self.tolerance * self.tolerance).clamp(f64::from_bits(1), f64::MAX);
-        let found = self.setting.horizon(self.quantity, square, self.average, monitor)?;
+        let stages = Stages { monitor, state: Mutex::new((0.0, 0)) };
+        let found = self.setting.horizon(self.quantity, square, self.average, &stages)?;
         let outcome = match found {
             Horizon::Found { .. } => Outcome::Found,
             Horizon::Beyond { .. } => Outcome::Beyond,
@@ -90,5 +91,31 @@ impl Compute for Search {
 
     fn describe(&self, rows: &[Row]) -> Result<Vec<esscher_report::Section>, Failure> {
         Ok(describe::sections(rows))
+    }
+}
+
+/// The progress of a search, whose stages each count from the beginning; how many there will be is not known.
+struct Stages<'a> {
+    monitor: &'a dyn Monitor,
+    /// The part of the whole that is done with stages that have ended, and how far the present one is.
+    state: Mutex<(f64, usize)>,
+}
+
+/// A stage takes half of what is left: the first is a fine grid, and the later ones, on fewer lengths, are shorter.
+const STAGE: f64 = 0.5;
+
+impl Monitor for Stages<'_> {
+    fn progress(&self, completed: usize, total: usize) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let (ended, last) = *state;
+        let ended = if completed <= last { ended + STAGE * (1.0 - ended) } else { ended };
+        *state = (ended, completed);
+        drop(state);
+        let done = ended + STAGE * (1.0 - ended) * completed as f64 / total.max(1) as f64;
+        self.monitor.progress((1000.0 * done) as usize, 1000);
+    }
+
+    fn should_stop(&self) -> bool {
+        self.monitor.should_stop()
     }
 }

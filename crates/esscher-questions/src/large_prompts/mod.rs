@@ -12,10 +12,10 @@ crate::question::question! {
     title: "Mechanisms on large prompts",
     summary: "Any mechanisms on growing prompts of i.i.d. tokens: limit, distance to softmax's limit, error at every length.",
     example: r#"kind = "large-prompts"
-mechanisms = ["softmax", "inline", "linear-elu", "gla"]
+mechanisms = ["softmax", "inline", "linear-elu", "luna", "gla", "delta-rule"]
 query = [1, 0.5]
-lengths = [16, 64, 256]
-prompts = 40
+lengths = { from = 10, to = 1e4, per_decade = 2 }
+prompts = 100
 
 [tokens]
 family = "gaussian"

@@ -64,7 +64,7 @@ impl Compute for Ask {
     }
 
     fn describe(&self, rows: &[Row]) -> Result<Vec<esscher_report::Section>, Failure> {
-        Ok(self.attentions.iter().map(|attention| describe::section(self, *attention, rows)).collect())
+        Ok(describe::sections(self, rows))
     }
 }
 

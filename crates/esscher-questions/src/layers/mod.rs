@@ -17,7 +17,7 @@ dimension = 2
 score = [[0.3, 0.0], [0.0, -0.5]]
 value = 1.0
 end_time = 1.5
-rows = 30
+rows = 60
 
 [start]
 mean = [0.5, 0.0]

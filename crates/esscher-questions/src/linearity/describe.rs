@@ -10,7 +10,7 @@ pub(super) fn sections(directions: usize, sizes: usize, rows: &[Row]) -> Vec<Sec
     let blocks = vec![
         Block::Prose(format!(
             "Attention on the infinite prompt, $T(z) = V\\nabla\\Lambda(Uz)$, at {directions} directions of the query and \
-             {sizes} sizes $|z|$. The gain compares it with the linear map $z \\mapsto Vm + VGUz$ of the tokens' mean and \
+             {sizes} sizes $|z|$. The gain compares it with the linear map $z \\mapsto Vm + V\\Gamma Uz$ of the tokens' mean and \
              covariance: 1 everywhere if attention is that map. The residual is what the best affine map of all leaves \
              unexplained over queries up to that size."
         )),
@@ -36,9 +36,9 @@ pub fn gain_figure(rows: &[Row]) -> Figure {
     drawing.figure(
         "linearity-gain",
         "Output over the linear map",
-        "The part of $T(z) - Vm$ along $VGUz$, relative to it, averaged over directions. Exact. $m$ and $G$ \
-         are the mean and the covariance of the tokens.",
-        (Axis::logarithmic("size of the query |z|"), Axis::linear("gain")),
+        "The gain: the part of $T(z) - Vm$ along $V\\Gamma Uz$, relative to it, averaged over directions. Exact. $m$ and \
+         $\\Gamma$ are the mean and the covariance of the tokens.",
+        (Axis::logarithmic("size of the query |z|"), Axis::linear("gain: output over linear map")),
     )
 }
 
@@ -52,7 +52,7 @@ pub fn deviation_figure(rows: &[Row]) -> Figure {
     drawing.figure(
         "linearity-deviation",
         "Distance from linear",
-        "Lines: the largest distance of $T(z)$ from $Vm + VGUz$, relative to $|VGUz|$. Dashed, in the \
+        "Lines: the largest distance of $T(z)$ from $Vm + V\\Gamma Uz$, relative to $|V\\Gamma Uz|$. Dashed, in the \
          colour of their law: what the best affine map leaves unexplained. Exact; what is near $10^{-15}$ \
          is rounding.",
         (Axis::logarithmic("size of the query |z|"), Axis::logarithmic("relative distance")),

@@ -2,9 +2,9 @@
 
 use super::answer::{Paths, Row, paths};
 use super::{Ask, QUESTION};
-use crate::drawing::Drawing;
+use crate::measured::GREY;
 use crate::tabulating::{Tabulation, rounded};
-use esscher_report::{Axis, Block, Cell, DataTable, Figure, Point, Section};
+use esscher_report::{Axis, Block, Cell, DataTable, Mark, Panel, Panels, Point, Section, Series, literal};
 
 pub(super) fn sections(ask: &Ask, rows: &[Row]) -> Vec<Section> {
     let paths = paths(rows);
@@ -14,52 +14,41 @@ pub(super) fn sections(ask: &Ask, rows: &[Row]) -> Vec<Section> {
         ask.queries.len(),
         ask.prompts
     ))];
-    blocks.extend(figures(&paths).into_iter().map(Block::Figure));
+    blocks.push(Block::Panels(panels(&paths)));
     blocks.push(Block::Table(table(&paths)));
     vec![Section::new("path", QUESTION.title, blocks)]
 }
 
-/// Laws that one figure can show.
-const MOST_LAWS: usize = 7;
-
-/// The laws whose expected distance is exact, and those with an asymptote or nothing: the prompts of a law share its
-/// colour, theory is dashed.
-pub fn figures(paths: &[Paths]) -> Vec<Figure> {
-    let (exact, others): (Vec<&Paths>, Vec<&Paths>) = paths.iter().partition(|known| known.theory_is_exact);
-    let explained = "the root of the expected squared distance, exact at every length";
-    let mut figures = figures_of(paths, &exact, "expected", explained);
-    figures.extend(figures_of(
-        paths,
-        &others,
-        "asymptote",
-        "the asymptote of the $1/L$ law, for long prompts",
-    ));
-    figures
-}
-
-fn figures_of(paths: &[Paths], group: &[&Paths], theory: &str, explained: &str) -> Vec<Figure> {
+/// A panel per law: one prompt among the others, with what is expected dashed.
+pub fn panels(paths: &[Paths]) -> Panels {
     let varies = paths.windows(2).any(|pair| pair[0].sigma != pair[1].sigma);
-    let points =
-        |curve: &[(f64, f64)]| curve.iter().map(|&(length, value)| Point::new(length, value)).collect();
-    let figure = |(part, laws): (usize, &[&Paths])| {
-        let mut drawing = Drawing::default();
-        for (colour, known) in laws.iter().enumerate() {
-            // σ is said where it is not the same for all.
-            let sigma = if varies { format!(", σ = {}", known.sigma) } else { String::new() };
-            for prompt in &known.prompts {
-                drawing.line(format!("{}{sigma}", known.law), colour, points(prompt));
-            }
-            drawing.dashed(theory, colour, points(&known.theory));
-        }
-        let more = if part > 0 { format!("-part-{}", part + 1) } else { String::new() };
-        drawing.figure(
-            format!("path-{theory}{more}"),
-            "Distance from the infinite prompt along single prompts",
-            format!("Each line is one prompt that grows. Dashed: {explained}."),
-            (Axis::logarithmic("prompt length L"), Axis::logarithmic("distance |T[μ_L] − T[μ]|")),
-        )
+    let points = |curve: &[(f64, f64)]| -> Vec<Point> {
+        curve.iter().map(|&(length, value)| Point::new(length, value)).collect()
     };
-    group.chunks(MOST_LAWS).enumerate().map(figure).collect()
+    let line = |name: &str, mark, colour, points| Series { name: name.to_string(), mark, colour, points };
+    let panel = |known: &Paths| {
+        // σ is said where it is not the same for all.
+        let sigma = if varies { format!(", σ = {}", known.sigma) } else { String::new() };
+        let (first, others) = known.prompts.split_first().unzip();
+        let others = others.into_iter().flatten();
+        let mut series: Vec<Series> =
+            others.map(|prompt| line("other prompts", Mark::Line, GREY, points(prompt))).collect();
+        series.extend(first.map(|prompt| line("one prompt", Mark::Line, 0, points(prompt))));
+        let theory = if known.theory_is_exact { "expected" } else { "expected of long prompts (1/L)" };
+        series.push(line(theory, Mark::Dashed, 1, points(&known.theory)));
+        series.retain(|series| !series.points.is_empty());
+        Panel { title: format!("{}{sigma}", literal(&known.law)), series }
+    };
+    Panels {
+        id: "path-distance".to_string(),
+        title: "Distance from the infinite prompt along single prompts".to_string(),
+        caption: "Each line is one prompt that grows token by token; what is simulated has no error of its own. Dashed: the root of \
+                  the expected squared distance, exact at every length where it is known, else its asymptote for long prompts."
+            .to_string(),
+        x: Axis::logarithmic("prompt length L (tokens)"),
+        y: Axis::logarithmic("distance |T[μ_L] − T[μ]|"),
+        panels: paths.iter().map(panel).filter(|panel| !panel.series.is_empty()).collect(),
+    }
 }
 
 /// First and last distances, a row per law: draws without errors of their own.

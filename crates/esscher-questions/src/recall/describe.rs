@@ -1,11 +1,11 @@
-//! The answer as a document: a table of trainings, curves of accuracy and loss.
+//! The answer as a document: who recalls, curves of accuracy and loss, a table of trainings.
 
 use super::answer::{Quantity, Row};
 use super::compute::{STREAMED, Trials};
 use crate::drawing::Drawing;
 use crate::tabulating::{Tabulation, distinct};
 use esscher_core::Ending;
-use esscher_report::{Axis, Block, Section};
+use esscher_report::{Axis, Block, Section, literal};
 use esscher_zoo::tasks::Task;
 
 pub(super) fn section(trials: &Trials, rows: &[Row]) -> Section {
@@ -49,19 +49,53 @@ pub(super) fn section(trials: &Trials, rows: &[Row]) -> Section {
         let caption = "Means over stretches of training batches, before the steps; bars are one standard error over the batches.";
         Block::Figure(drawing.figure(format!("recall-{quantity}"), title, caption, (Axis::linear("step"), y)))
     };
+    // Any value that the sequence has shown, at random.
+    let chance = 1.0 / trials.task.pairs() as f64;
+    let told = lines.iter().filter_map(|line| {
+        let accuracy = number(*line, Quantity::TestAccuracy)?;
+        let seed = if several { format!(" (seed {})", line.1) } else { String::new() };
+        let after = steps(*line).map_or(String::new(), |steps| format!(" after {steps} steps"));
+        let share = percent(accuracy.value);
+        let doubt = accuracy.error.map_or(String::new(), |error| format!(" ± {}", percent(error)));
+        Some(format!("{}{seed} {share}{doubt} %{after}", literal(line.0)))
+    });
+    let told = told.collect::<Vec<_>>().join("; ");
+    let lead = format!(
+        "Asked for what they were told before, the models answer rightly: {told}. Naming one of the {} values that a \
+         sequence shows, at random, is right in about {} %.",
+        trials.task.pairs(),
+        percent(chance)
+    );
     let prose = format!(
         "Every sequence shows {} keys with their values and asks for each once more; of {} tokens, half are \
          keys. The model must name the value at the place of the key.",
         trials.task.pairs(),
         trials.task.vocabulary()
     );
+    let rest = Block::Folded {
+        id: String::new(),
+        title: "Loss, sizes, and the same answers token by token".to_string(),
+        blocks: vec![
+            curves("Loss in training", Quantity::Loss, Axis::logarithmic("loss")),
+            Block::Table(table),
+        ],
+    };
     let blocks = vec![
+        Block::Lead(lead),
         Block::Prose(prose),
-        Block::Table(table),
-        curves("Accuracy in training", Quantity::Accuracy, Axis::linear("accuracy")),
-        curves("Loss in training", Quantity::Loss, Axis::logarithmic("loss")),
+        curves(
+            "The share of right answers while the models learn",
+            Quantity::Accuracy,
+            Axis::from_zero("share of right answers"),
+        ),
+        rest,
     ];
-    Section::new("recall", "Multi-query associative recall", blocks)
+    Section::new("recall", "Which small models recall", blocks)
+}
+
+/// A share in per cent, to a tenth.
+fn percent(share: f64) -> f64 {
+    (1e3 * share).round() / 10.0
 }
 
 fn in_words(ending: Ending) -> &'static str {

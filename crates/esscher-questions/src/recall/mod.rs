@@ -16,12 +16,12 @@ mechanisms = ["softmax", "gla"]
 vocabulary = 32
 length = 16
 pairs = 2
-width = 16
+width = 32
 heads = 1
-steps = 60
-batch = 16
+steps = 700
+batch = 32
 learning_rate = 0.01
-warm_up = 5
-test_examples = 100
+warm_up = 20
+test_examples = 500
 "#,
 }

@@ -83,6 +83,16 @@ fn section(covariates: Covariates, task: &LinearRegression, rows: &[Row]) -> Res
         }
         _ => "Covariates are drawn: errors are standard errors over independent sets of draws.",
     };
+    // A flow has one colour on the whole page, also where others are not drawn.
+    let flows = distinct(rows.iter().filter(|row| here(row)).map(Row::curve));
+    let recoloured = |curves: &[Curve<'_>]| -> Vec<Series> {
+        let place =
+            |rows: &[&Row]| rows.first().and_then(|row| flows.iter().position(|flow| *flow == row.curve()));
+        let drawn = lines(curves).into_iter().zip(curves);
+        drawn
+            .map(|(series, (_, rows))| Series { colour: place(rows).unwrap_or(series.colour), ..series })
+            .collect()
+    };
     let figure = |name: &str, title: &str, quantity: Quantity, y: Axis, caption: &str| {
         // The infinite prompt has no distance to itself.
         let of_finite = quantity == Quantity::DistanceToInfinite;
@@ -93,26 +103,26 @@ fn section(covariates: Covariates, task: &LinearRegression, rows: &[Row]) -> Res
             caption: caption.to_string(),
             x: time_axis(),
             y,
-            series: lines(&curves(rows, quantity, keep)),
+            series: recoloured(&curves(rows, quantity, keep)),
         }
     };
     let risk = figure(
         "risk",
-        "Risk during training",
+        "The risk while the layer trains",
         Quantity::Risk,
         Axis::logarithmic("risk R"),
-        "Halved mean squared error along the flow.",
+        "Halved mean squared error along the flow. A curve ends where its flow ended; the table says how.",
     );
     let distance = figure(
         "distance",
-        "Distance to the flow of the infinite prompt",
+        "How far each flow is from training on infinite prompts",
         Quantity::DistanceToInfinite,
         Axis::logarithmic("|θ_L(t) − θ_∞(t)|"),
         "Distance of all parameters at the same time, from the same start.",
     );
     let mut gain = figure(
         "gain",
-        "The gain b during training",
+        "The gain $b$ while the layer trains",
         Quantity::Gain,
         Axis::linear("b"),
         "Dashed: first-order theory of the drift along the valley $b\\Sigma A = I$, which starts where the infinite prompt ends.",
@@ -124,11 +134,41 @@ fn section(covariates: Covariates, task: &LinearRegression, rows: &[Row]) -> Res
         let colour = measured.colour;
         gain.series.push(Series { name: std::mem::take(&mut label), mark: Mark::Dashed, colour, points });
     }
-    let mut blocks = vec![Block::Prose(prose), Block::Table(ends(&id, rows, here))];
-    let drawn = [risk, distance, gain].into_iter().filter(|figure| !figure.series.is_empty());
-    blocks.extend(drawn.map(Block::Figure));
+    let mut drawn =
+        [risk, distance, gain].into_iter().filter(|figure| !figure.series.is_empty()).map(Block::Figure);
+    let mut blocks: Vec<Block> = largest_distances(rows, here).map(Block::Lead).into_iter().collect();
+    blocks.push(Block::Prose(prose));
+    blocks.extend(drawn.by_ref().take(2));
+    let mut folded: Vec<Block> = drawn.collect();
+    folded.push(Block::Table(ends(&id, rows, here)));
+    let title = "The gain, and where each flow ended".to_string();
+    blocks.push(Block::Folded { id: String::new(), title, blocks: folded });
     let title = format!("{} covariates, $d = {dimension}$", capitalised(covariates.name()));
     Ok(Section::new(id, title, blocks))
+}
+
+/// How far each flow went from that of the infinite prompt, and what its risk came to.
+fn largest_distances(rows: &[Row], here: impl Fn(&Row) -> bool) -> Option<String> {
+    let mine: Vec<&Row> = rows.iter().filter(|row| here(row) && row.draw.is_none()).collect();
+    let of =
+        |flow: &str, quantity| mine.iter().rev().find(|row| row.quantity == quantity && row.curve() == flow);
+    let finite = distinct(mine.iter().filter(|row| row.length.is_some()).map(|row| row.curve()));
+    let told = finite.iter().filter_map(|flow| {
+        let largest = of(flow, Quantity::LargestDistanceToInfinite)?;
+        let risk = of(flow, Quantity::FinalRisk)
+            .map_or(String::new(), |row| format!(" (risk {} at its end)", figures(row.number.value)));
+        Some(format!("{flow}: {}{risk}", figures(largest.number.value)))
+    });
+    let told: Vec<String> = told.collect();
+    let infinite = of(&length_name(None), Quantity::FinalRisk).map_or(String::new(), |row| {
+        format!(" The infinite prompt ends with risk {}.", figures(row.number.value))
+    });
+    (!told.is_empty()).then(|| {
+        format!(
+            "How far the parameters go at most from those of training on infinite prompts. {}.{infinite}",
+            told.join("; ")
+        )
+    })
 }
 
 fn capitalised(word: &str) -> String {

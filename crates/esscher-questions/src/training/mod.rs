@@ -17,7 +17,7 @@ crate::question::question! {
 models = ["softmax", "infinite", "linear"]
 lengths = [100, 1e4]
 end_time = 20
-rows = 12
+rows = 40
 initial_scale = 0.5
 
 [task]

@@ -32,9 +32,9 @@
   const raised = { '-': '⁻', 0: '⁰', 1: '¹', 2: '²', 3: '³', 4: '⁴', 5: '⁵', 6: '⁶', 7: '⁷', 8: '⁸', 9: '⁹' };
   function written(value) {
     if (value === 0) return '0';
-    const [mantissa, exponent] = value.toExponential(5).split('e').map(Number);
+    const [mantissa, exponent] = value.toExponential(8).split('e').map(Number);
     if (exponent >= -3 && exponent < 6) {
-      const digits = String(Number(value.toPrecision(6))).replace('-', '−');
+      const digits = String(Number(value.toPrecision(9))).replace('-', '−');
       return exponent < 4 ? digits : digits.replace(/(\d+)(\d{3})/, '$1\u202f$2');
     }
     const power = '10' + String(exponent).split('').map(sign => raised[sign]).join('');
@@ -76,14 +76,15 @@
     ];
   }
 
-  // The tooltip of the nearest point, or of the cell below the pointer.
+  // The tooltip of the nearest point, or of the cell or the tile below the pointer.
   const tooltip = document.createElement('div');
   tooltip.className = 'tooltip';
   tooltip.setAttribute('role', 'status');
   document.body.appendChild(tooltip);
+  const hideTooltip = () => tooltip.classList.remove('shown');
   function showTooltip(drawing, event, datum) {
     if (!datum || (datum.series === undefined && datum.row === undefined)) {
-      tooltip.classList.remove('shown');
+      hideTooltip();
       return;
     }
     tooltip.replaceChildren();
@@ -94,6 +95,9 @@
       line.append(key, ...value);
       tooltip.appendChild(line);
     }
+    placeTooltip(event);
+  }
+  function placeTooltip(event) {
     tooltip.classList.add('shown');
     const box = tooltip.getBoundingClientRect();
     const left = event.clientX + 14 + box.width > root.clientWidth ? event.clientX - box.width - 14 : event.clientX + 14;
@@ -160,35 +164,72 @@
     };
   }
 
+  // Tiles tell what they are. Their titles would show a second time, and late.
+  for (const tile of document.querySelectorAll('.tile[title]')) {
+    tile.dataset.told = tile.title;
+    tile.setAttribute('aria-label', tile.title.replace(/\n/g, ', '));
+    tile.removeAttribute('title');
+    if (tile.tagName !== 'A') tile.setAttribute('role', 'img');
+  }
+  function showTile(event, tile) {
+    tooltip.replaceChildren(...tile.dataset.told.split('\n').map((line, index) => {
+      const element = document.createElement(index ? 'div' : 'strong');
+      element.textContent = line;
+      return element;
+    }));
+    placeTooltip(event);
+  }
+  for (const mosaic of document.querySelectorAll('table.tiles')) {
+    mosaic.addEventListener('pointermove', event => {
+      const tile = event.target.closest('.tile');
+      if (tile) showTile(event, tile); else hideTooltip();
+    });
+    mosaic.addEventListener('pointerleave', hideTooltip);
+    mosaic.addEventListener('focusin', event => {
+      const box = event.target.getBoundingClientRect();
+      if (event.target.matches('.tile:focus-visible')) showTile({ clientX: box.left, clientY: box.bottom }, event.target);
+    });
+    mosaic.addEventListener('focusout', hideTooltip);
+  }
+
   // More marks than this are faster as pixels.
   const manyRows = 1500;
+  // The views of each figure: one, or one for each panel.
   const views = new Map();
 
   async function draw(figure) {
     const drawing = page.figures[figure.dataset.figure];
     if (!drawing || !window.vega) return;
-    const chart = figure.querySelector('.chart');
-    const values = drawing.cells ? cells(drawing.cells) : rows(drawing.series, drawing.specification.layer[0].encoding.y.scale.domain);
-    const specification = Object.assign({}, drawing.specification, { data: { values } });
     try {
-      const compiled = vegaLite.compile(specification, { config: theme(), logger: vega.logger(vega.Error) }).spec;
       const old = views.get(figure);
-      const highlight = old && drawing.series ? old.signal('highlight') : -1;
+      const highlight = old && !drawing.cells ? old[0].signal('highlight') : -1;
       figure.classList.add('drawn');
-      chart.replaceChildren();
-      const view = new vega.View(vega.parse(compiled, null, { ast: true }), {
-        expr: vegaInterpreter,
-        renderer: values.length > manyRows ? 'canvas' : 'svg',
-        container: chart,
-        hover: true,
-        logLevel: vega.Error,
-        tooltip: (handler, event, item, datum) => showTooltip(drawing, event, datum)
-      });
-      views.set(figure, view);
-      if (old) old.finalize();
-      if (drawing.series) view.signal('highlight', highlight);
-      await view.runAsync();
-      placeTitles(figure, chart, view);
+      arrangeLegend(figure, drawing);
+      const charts = drawing.panels ? arrangePanels(figure, drawing) : [{ chart: figure.querySelector('.chart') }];
+      const fresh = [];
+      for (const [index, { chart, change }] of charts.entries()) {
+        const series = drawing.panels ? drawing.panels[index] : drawing.series;
+        const values = drawing.cells ? cells(drawing.cells) : rows(series, drawing.specification.layer[0].encoding.y.scale.domain);
+        const specification = Object.assign({}, drawing.specification, { data: { values } });
+        const compiled = vegaLite.compile(specification, { config: theme(), logger: vega.logger(vega.Error) }).spec;
+        if (change) change(compiled);
+        chart.replaceChildren();
+        const view = new vega.View(vega.parse(compiled, null, { ast: true }), {
+          expr: vegaInterpreter,
+          renderer: values.length > manyRows ? 'canvas' : 'svg',
+          container: chart,
+          hover: true,
+          logLevel: vega.Error,
+          tooltip: (handler, event, item, datum) => showTooltip({ ...drawing, series }, event, datum)
+        });
+        if (!drawing.cells) view.signal('highlight', highlight);
+        await view.runAsync();
+        fresh.push(view);
+      }
+      views.set(figure, fresh);
+      if (old) for (const view of old) view.finalize();
+      placeTitles(figure, charts, fresh);
+      placeLegend(figure, fresh[0]);
     } catch (failure) {
       // The static drawing stays.
       figure.classList.remove('drawn');
@@ -196,47 +237,245 @@
     }
   }
 
-  // The titles of the axes stand in the middle of the axes, not of the drawing with its numbers.
-  function placeTitles(figure, chart, view) {
-    const [left, top] = view.origin();
-    const { width, height } = chart.firstElementChild.getBoundingClientRect();
-    const style = figure.querySelector('.plot').style;
-    style.setProperty('--left', left + 'px');
-    style.setProperty('--right', Math.max(0, width - left - view.width()) + 'px');
-    style.setProperty('--top', top + 'px');
-    style.setProperty('--bottom', Math.max(0, height - top - view.height()) + 'px');
+  // Panels stand in rows. Only the first of a row has numbers at its vertical axis, and the more room.
+  const panelWidth = 250;
+  const panelGap = 14;
+  function arrangePanels(figure, drawing) {
+    const grid = figure.querySelector('.chart');
+    const panels = [...grid.querySelectorAll('.view')];
+    const most = Math.max(1, Math.min(3, panels.length, Math.floor(grid.clientWidth / panelWidth)));
+    const columns = most === 3 && panels.length === 4 ? 2 : most;
+    const longest = Math.max(...drawing.specification.params.find(one => one.name === 'yLabels').value.map(label => label.length), 1);
+    const numbers = 14 + 7 * longest;
+    const width = (grid.clientWidth - numbers - panelGap * (columns - 1)) / columns;
+    grid.style.gridTemplateColumns = columns === 1 ? '100%' :
+      [width + numbers, ...Array(columns - 1).fill(width)].map(size => Math.floor(size) + 'px').join(' ');
+    grid.dataset.columns = columns;
+    return panels.map((chart, index) => ({
+      chart,
+      change: compiled => {
+        const first = index % columns === 0;
+        chart.parentElement.style.setProperty('--numbers', first ? numbers + 'px' : '0');
+        for (const axis of compiled.axes || []) {
+          if (axis.orient !== 'left') continue;
+          if (first) Object.assign(axis, { minExtent: numbers, maxExtent: numbers });
+          else Object.assign(axis, { labels: false, ticks: false, minExtent: 0, maxExtent: 0 });
+        }
+      }
+    }));
   }
 
-  // One after the other, with a breath between, so that the page can be read and scrolled meanwhile.
+  // The titles of the axes stand in the middle of the axes, not of the drawing with its numbers.
+  function placeTitles(figure, charts, drawn) {
+    if (charts.length !== 1) return;
+    const [left, top] = drawn[0].origin();
+    const { width, height } = charts[0].chart.firstElementChild.getBoundingClientRect();
+    const style = figure.querySelector('.plot').style;
+    style.setProperty('--left', left + 'px');
+    style.setProperty('--right', Math.max(0, width - left - drawn[0].width()) + 'px');
+    style.setProperty('--top', top + 'px');
+    style.setProperty('--bottom', Math.max(0, height - top - drawn[0].height()) + 'px');
+  }
+
+  // Names stand beside the plot where their lines end, if all of them fit there; below it otherwise.
+  const narrow = 600;
+  const leaders = 18;
+  const entriesOf = new Map();
+  function arrangeLegend(figure, drawing) {
+    const around = figure.querySelector('.drawing');
+    const legend = figure.querySelector('.legend');
+    if (!legend || around.classList.contains('below')) return;
+    if (!entriesOf.has(legend)) entriesOf.set(legend, [...legend.querySelectorAll('li')]);
+    const entries = entriesOf.get(legend);
+    for (const old of legend.querySelectorAll('.leaders')) old.remove();
+    for (const entry of entries) entry.style.marginTop = '';
+    const end = entry => entry.dataset.end === undefined ? -1 : Number(entry.dataset.end);
+    around.classList.add('beside');
+    legend.append(...[...entries].sort((one, other) => end(other) - end(one)));
+    const height = entries.reduce((sum, entry) => sum + entry.offsetHeight, 0);
+    if (around.clientWidth < narrow || height > drawing.specification.height + 16) {
+      around.classList.remove('beside');
+      legend.append(...entries);
+    }
+  }
+  function placeLegend(figure, view) {
+    const legend = figure.querySelector('.drawing.beside .legend');
+    if (!legend) return;
+    const top = view.origin()[1];
+    const height = view.height();
+    const boxes = [...legend.querySelectorAll('li')].map(entry => {
+      const end = entry.dataset.end === undefined ? -1 : Number(entry.dataset.end);
+      return { entry, height: entry.offsetHeight, wanted: (1 - end) * height };
+    });
+    const lines = document.createElementNS('http://www.w3.org/2000/svg', 'svg');
+    lines.setAttribute('class', 'leaders');
+    lines.setAttribute('width', leaders);
+    lines.setAttribute('height', top + height + 10);
+    lines.setAttribute('aria-hidden', 'true');
+    let filled = 0;
+    for (const [index, begin] of spread(boxes, top - 8, top + height + 8).entries()) {
+      const { entry, wanted, height: own } = boxes[index];
+      entry.style.marginTop = Math.max(0, begin - filled) + 'px';
+      filled = Math.max(begin, filled) + own;
+      if (!('once' in entry.dataset)) continue;
+      const line = document.createElementNS(lines.namespaceURI, 'path');
+      const [from, to] = [top + wanted, filled - own / 2];
+      line.setAttribute('d', 'M1 ' + from + 'L' + (leaders - 2) + ' ' + to);
+      line.setAttribute('class', entry.firstElementChild.className);
+      lines.append(line);
+    }
+    legend.append(lines);
+  }
+  // Beginnings of boxes as near as possible to their places, in order and not over each other, as in static drawings.
+  function spread(boxes, first, last) {
+    const total = boxes.reduce((sum, box) => sum + box.height, 0);
+    const blocks = [];
+    let above = 0;
+    for (const box of boxes) {
+      let block = { begin: first + 8 + box.wanted - box.height / 2 - above, count: 1 };
+      while (blocks.length && blocks[blocks.length - 1].begin > block.begin) {
+        const before = blocks.pop();
+        const count = before.count + block.count;
+        block = { begin: (before.begin * before.count + block.begin * block.count) / count, count };
+      }
+      blocks.push(block);
+      above += box.height;
+    }
+    above = 0;
+    return blocks.flatMap(block => Array(block.count).fill(block.begin)).map((begin, index) => {
+      const at = Math.min(Math.max(begin, first), Math.max(first, last - total)) + above;
+      above += boxes[index].height;
+      return at;
+    });
+  }
+
+  // One after the other, with a breath between, so that the page can be read and scrolled meanwhile. What is folded is
+  // drawn when it is unfolded.
+  const isFolded = figure => figure.closest('details:not([open])') !== null;
   let round = 0;
   async function drawAll() {
     const mine = ++round;
     for (const figure of document.querySelectorAll('figure')) {
+      if (isFolded(figure)) {
+        stale.add(figure);
+        continue;
+      }
       await new Promise(resolve => setTimeout(resolve));
       if (mine !== round) return;
+      stale.delete(figure);
       await draw(figure);
     }
   }
+  const stale = new Set();
+  document.addEventListener('toggle', async event => {
+    for (const figure of event.target.querySelectorAll('figure')) {
+      if (isFolded(figure) || !stale.has(figure)) continue;
+      stale.delete(figure);
+      await draw(figure);
+    }
+  }, true);
+
+  // A page of another width: names may have to move, panels to stand in other rows.
+  let width = window.innerWidth;
+  let waiting;
+  window.addEventListener('resize', () => {
+    if (window.innerWidth === width) return;
+    width = window.innerWidth;
+    clearTimeout(waiting);
+    waiting = setTimeout(drawAll, 150);
+  });
 
   for (const entry of document.querySelectorAll('.legend button')) {
     entry.addEventListener('click', () => {
       const figure = entry.closest('figure');
-      const view = views.get(figure);
       const pressed = entry.getAttribute('aria-pressed') === 'true';
       for (const other of figure.querySelectorAll('.legend button')) other.setAttribute('aria-pressed', 'false');
       entry.setAttribute('aria-pressed', String(!pressed));
-      if (view) view.signal('highlight', pressed ? -1 : Number(entry.dataset.entry)).runAsync();
+      for (const view of views.get(figure) || []) {
+        view.signal('highlight', pressed ? -1 : Number(entry.dataset.entry)).runAsync();
+      }
     });
   }
 
-  // Paper shows folded tables.
+  // The address names a place: what holds it unfolds.
+  function named(hash) {
+    const id = hash.slice(1);
+    try {
+      return document.getElementById(decodeURIComponent(id));
+    } catch (failure) {
+      return document.getElementById(id);
+    }
+  }
+  function goTo(hash) {
+    const target = named(hash);
+    if (!target) return;
+    let moved = false;
+    for (let fold = target.closest('details'); fold; fold = fold.parentElement.closest('details')) {
+      moved = moved || !fold.open;
+      fold.open = true;
+    }
+    if (moved) requestAnimationFrame(() => target.scrollIntoView());
+  }
+  window.addEventListener('hashchange', () => goTo(location.hash));
+  document.addEventListener('click', event => {
+    const link = event.target.closest('a[href^="#"]');
+    if (link) goTo(link.getAttribute('href'));
+  });
+  goTo(location.hash);
+
+  // The contents: beside the page, or a line above it that unfolds; the section that is read is marked.
+  const nav = document.querySelector('nav');
+  if (nav) {
+    const list = nav.querySelector('details');
+    const wide = window.matchMedia('(min-width: 1150px)');
+    const fit = () => { list.open = wide.matches; };
+    wide.addEventListener('change', fit);
+    fit();
+    nav.addEventListener('click', event => {
+      if (event.target.closest('a') && !wide.matches) list.open = false;
+    });
+    list.querySelector('summary').addEventListener('click', event => {
+      if (wide.matches) event.preventDefault();
+    });
+    const links = [...nav.querySelectorAll('ol a')];
+    const sections = links.map(link => named(link.getAttribute('href')));
+    let current;
+    const mark = () => {
+      const line = window.innerHeight * 0.3;
+      let now = -1;
+      sections.forEach((section, index) => {
+        if (section && section.getBoundingClientRect().top <= line) now = index;
+      });
+      nav.classList.toggle('away', window.scrollY > window.innerHeight / 2);
+      if (now === current) return;
+      current = now;
+      links.forEach((link, index) => {
+        if (index === now) link.setAttribute('aria-current', 'true'); else link.removeAttribute('aria-current');
+      });
+      const item = links[now];
+      if (item && wide.matches) {
+        const [box, frame] = [item.getBoundingClientRect(), nav.getBoundingClientRect()];
+        if (box.top < frame.top + 40) nav.scrollTop += box.top - frame.top - 60;
+        if (box.bottom > frame.bottom - 20) nav.scrollTop += box.bottom - frame.bottom + 40;
+      }
+    };
+    let asked = false;
+    window.addEventListener('scroll', () => {
+      if (asked) return;
+      asked = true;
+      requestAnimationFrame(() => { asked = false; mark(); });
+    }, { passive: true });
+    mark();
+  }
+
+  // Paper shows what is folded.
   let unfolded = [];
   window.addEventListener('beforeprint', () => {
     unfolded = [...unfolded, ...document.querySelectorAll('details:not([open])')];
-    for (const table of unfolded) table.open = true;
+    for (const fold of unfolded) fold.open = true;
   });
   window.addEventListener('afterprint', () => {
-    for (const table of unfolded) table.open = false;
+    for (const fold of unfolded) fold.open = false;
     unfolded = [];
   });
 

@@ -248,7 +248,7 @@ impl<'a> Page<'a> {
 }
 
 /// Each how many names there is room to write one: 1, 2, 5, 10, …
-fn step(lengths: &[f64], apart: f64) -> usize {
+pub(super) fn step(lengths: &[f64], apart: f64) -> usize {
     let fits = |every: usize| {
         let shown: Vec<f64> = lengths.iter().copied().step_by(every).collect();
         shown.windows(2).all(|pair| (pair[0] + pair[1]) / 2.0 <= apart * every as f64)
@@ -258,7 +258,7 @@ fn step(lengths: &[f64], apart: f64) -> usize {
 }
 
 /// A name that is no wider than its room, with an ellipsis where it was cut.
-fn shortened(name: &str, room: f64) -> String {
+pub(super) fn shortened(name: &str, room: f64) -> String {
     if font::width(name, TICK_SIZE) <= room {
         return name.to_string();
     }

@@ -1,9 +1,15 @@
 //! Drawings as SVG, fit for a paper: 6.5 inches wide, legend outside the data, text as text.
 
+mod area;
 mod cells;
 mod colour_bar;
 mod curves;
+mod legend;
 mod lettering;
+mod marks;
+mod panels;
+mod thumbnail;
+mod tiles;
 
 use crate::drawing::Drawing;
 use crate::escape::xml;
@@ -13,16 +19,19 @@ use crate::subscript;
 
 pub(crate) use cells::key_swatch;
 pub(crate) use colour_bar::standing_alone as colour_bar;
-pub(crate) use curves::swatch;
 use lettering::{Units, WIDTH};
+pub(crate) use marks::swatch;
+pub(crate) use thumbnail::thumbnail;
 
-/// A figure or a heat map as SVG. The same one gives the same bytes.
+/// A drawing as SVG. The same one gives the same bytes.
 ///
 /// What cannot be placed is left out, and a line at the foot says how many points or cells that are.
 pub fn svg<'a>(drawing: impl Into<Drawing<'a>>) -> String {
     match drawing.into() {
         Drawing::Figure(figure) => curves::curves(figure),
+        Drawing::Panels(panels) => panels::panels(panels),
         Drawing::HeatMap(map) => cells::cells(map),
+        Drawing::Tiles(tiles) => tiles::tiles(tiles),
     }
 }
 

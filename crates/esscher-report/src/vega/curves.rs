@@ -2,17 +2,22 @@
 
 use serde_json::{Value, json};
 
-use crate::figure::{Axis, Figure, Mark, Scale};
+use crate::figure::{Figure, Mark, Scale};
 use crate::frame::{Frame, Range, frame};
 use crate::legend::entries;
 use crate::palette::{COUNT, SHAPES};
-use crate::ticks::ticks;
+use crate::panels::Panels;
+use crate::ticks::{Tick, axis_ticks};
 
 use super::{SCHEMA, by_turns};
 
 /// Labels of an axis: as many as stand side by side on a telephone.
 const X_TICKS: usize = 7;
-const Y_TICKS: usize = 9;
+/// A label of the vertical axis takes this much of its height, in pixels.
+const Y_SPACING: usize = 38;
+/// Of a plot, in pixels.
+const HEIGHT: usize = 360;
+const PANEL_HEIGHT: usize = 210;
 
 /// The specification of a figure and its points.
 ///
@@ -23,9 +28,23 @@ const Y_TICKS: usize = 9;
 pub(super) fn curves(figure: &Figure) -> Value {
     let frame = frame(figure);
     json!({
-        "specification": specification(figure, &frame),
+        "specification": specification(&frame, HEIGHT),
         "series": series(figure, &frame),
         "labels": [by_turns(&figure.x.label), by_turns(&figure.y.label)]
+    })
+}
+
+/// The same for panels: one `specification` for all, and the `series` of each in `panels`.
+pub(super) fn panels(panels: &Panels) -> Value {
+    let all = panels.overlaid();
+    let frame = frame(&all);
+    let mut series = series(&all, &frame).into_iter();
+    let each: Vec<Vec<Value>> =
+        panels.panels.iter().map(|panel| series.by_ref().take(panel.series.len()).collect()).collect();
+    json!({
+        "specification": specification(&frame, PANEL_HEIGHT),
+        "panels": each,
+        "labels": [by_turns(&all.x.label), by_turns(&all.y.label)]
     })
 }
 
@@ -64,9 +83,11 @@ fn series(figure: &Figure, frame: &Frame) -> Vec<Value> {
         .collect()
 }
 
-fn specification(figure: &Figure, frame: &Frame) -> Value {
-    let (x, x_signals) = axis("x", &figure.x, &frame.x, X_TICKS);
-    let (y, y_signals) = axis("y", &figure.y, &frame.y, Y_TICKS);
+fn specification(frame: &Frame, height: usize) -> Value {
+    let x_ticks = axis_ticks(&frame.x, frame.positions(|point| point.x), X_TICKS).0;
+    let y_ticks = axis_ticks(&frame.y, std::iter::empty(), height / Y_SPACING).0;
+    let (x, x_signals) = axis("x", &frame.x, &x_ticks);
+    let (y, y_signals) = axis("y", &frame.y, &y_ticks);
     let colours: Vec<usize> = (0..COUNT).collect();
     let colour =
         json!({ "field": "colour", "type": "nominal", "scale": { "domain": colours }, "legend": null });
@@ -96,7 +117,7 @@ fn specification(figure: &Figure, frame: &Frame) -> Value {
     json!({
         "$schema": SCHEMA,
         "width": "container",
-        "height": 340,
+        "height": height,
         "autosize": { "type": "fit-x", "contains": "padding" },
         "params": [
             { "name": "highlight", "value": -1 },
@@ -142,11 +163,10 @@ fn specification(figure: &Figure, frame: &Frame) -> Value {
 }
 
 /// The encoding of an axis, and the parameters that hold its ticks and what they say.
-fn axis(channel: &str, axis: &Axis, range: &Range, most: usize) -> (Value, [Value; 2]) {
-    let (ticks, _) = ticks(axis.scale, range.low, range.high, most);
+fn axis(channel: &str, range: &Range, ticks: &[Tick]) -> (Value, [Value; 2]) {
     let values: Vec<f64> = ticks.iter().map(|tick| tick.value).collect();
     let labels: Vec<String> = ticks.iter().map(|tick| tick.label.unicode()).collect();
-    let kind = match axis.scale {
+    let kind = match range.scale {
         Scale::Linear => "linear",
         Scale::Logarithmic => "log",
     };

@@ -16,7 +16,9 @@ const SCHEMA: &str = "https://vega.github.io/schema/vega-lite/v6.json";
 pub(crate) fn vega(drawing: Drawing) -> Value {
     match drawing {
         Drawing::Figure(figure) => curves::curves(figure),
+        Drawing::Panels(panels) => curves::panels(panels),
         Drawing::HeatMap(map) => cells::cells(map),
+        Drawing::Tiles(_) => Value::Null,
     }
 }
 

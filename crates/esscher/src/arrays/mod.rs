@@ -39,11 +39,16 @@ enum Format<'a> {
     /// An archive, and the array of it that is meant.
     Npz(Option<&'a str>),
     Text,
+    /// Text on standard input.
+    Piped,
 }
 
 impl<'a> ArrayFile<'a> {
     /// The file that a text names, if it names one.
     pub(crate) fn named(text: &'a str) -> Option<Self> {
+        if text == "-" {
+            return Some(ArrayFile { path: "standard input", format: Format::Piped });
+        }
         if let Some(place) = text.to_ascii_lowercase().rfind(".npz:") {
             let (path, array) = (&text[..place + 4], &text[place + 5..]);
             return Some(ArrayFile { path, format: Format::Npz(Some(array)) });
@@ -64,6 +69,7 @@ impl<'a> ArrayFile<'a> {
             Format::Npy => numpy::file(self.path, most),
             Format::Npz(array) => numpy::archive(self.path, array, most),
             Format::Text => table::file(self.path, most),
+            Format::Piped => table::piped(self.path, most),
         }?;
         array.finite()
     }
@@ -128,6 +134,8 @@ fn open(path: &str) -> Result<std::fs::File, Trouble> {
 
 fn typed(text: &str) -> Result<Array, Trouble> {
     let name = format!("`{}`", shortened(text));
+    let unbracketed = without_brackets(text);
+    let text = unbracketed.as_deref().unwrap_or(text);
     let number = |entry: &str| {
         number(entry).map_err(|reason| {
             let hint = "give numbers like 0.5,-1 (rows between ;) or a file .npy, .npz:NAME, .csv";
@@ -150,6 +158,26 @@ fn typed(text: &str) -> Result<Array, Trouble> {
         rows.end().map_err(refused)?;
     }
     rows.array(name.clone()).map_err(refused)
+}
+
+/// Rows in brackets, as Python writes them, `[0.5, -1]` or `[[1, 0], [0, 1]]`, with semicolons between them instead.
+fn without_brackets(text: &str) -> Option<String> {
+    fn inside(text: &str) -> Option<&str> {
+        Some(text.trim().strip_prefix('[')?.strip_suffix(']')?.trim())
+    }
+    let inner = inside(text)?;
+    let rows = match inside(inner) {
+        None => inner.to_string(),
+        Some(rows) => {
+            let mut rows = rows.split(']').map(str::trim);
+            let first = rows.next()?.to_string();
+            rows.try_fold(first, |all, row| {
+                let row = row.strip_prefix(',')?.trim_start().strip_prefix('[')?;
+                Some(all + ";" + row)
+            })?
+        }
+    };
+    (!rows.contains(['[', ']'])).then_some(rows)
 }
 
 /// The number that is written, or the reason why a double is not that number.

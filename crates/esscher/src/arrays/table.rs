@@ -3,12 +3,27 @@
 use super::{Array, Rows, number, open, refuse, refuse_with};
 use crate::ending::Trouble;
 use std::borrow::Cow;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, IsTerminal, Read};
 
 /// Reads a file of text: `#` begins a comment unless the line has quotes, a first line of words is a heading, entries may stand in
 /// quotes (RFC 4180).
 pub(super) fn file(path: &str, most: usize) -> Result<Array, Trouble> {
-    let mut records = Records { reader: BufReader::new(open(path)?), line: 1, is_after_return: false };
+    read(path, open(path)?, most)
+}
+
+/// Reads what is piped in, as a file of text; a stream without an end is not followed for ever.
+pub(super) fn piped(name: &str, most: usize) -> Result<Array, Trouble> {
+    // So many bytes for a number are more than anybody writes.
+    const LONGEST_NUMBER: u64 = 32;
+    let stream = std::io::stdin();
+    if stream.is_terminal() {
+        crate::output::tell("reading tokens from the terminal: a row on each line, Ctrl-D at the end");
+    }
+    read(name, stream.lock().take(LONGEST_NUMBER.saturating_mul(most as u64)), most)
+}
+
+fn read(path: &str, source: impl Read, most: usize) -> Result<Array, Trouble> {
+    let mut records = Records { reader: BufReader::new(source), line: 1, is_after_return: false };
     let mut delimiter = None;
     let mut rows = Rows::new(most);
     let mut is_first = true;

@@ -55,18 +55,21 @@ fn answer(common: &Common, planned: &Planned) -> Result<Ending, Trouble> {
     let found = planned.answer(&progress);
     progress.end();
     let found = found.map_err(|error| {
+        let is_unsupported = matches!(error.downcast_ref(), Some(esscher_core::Error::Unsupported { .. }));
+        if is_unsupported && planned.question().name == "horizon" {
+            return simulated_instead(&error.to_string());
+        }
         let (kind, message) = (conduct::kind_of_failure(error.as_ref()), error.to_string());
         // What the mathematics refuses is a request that makes no sense.
         let is_refused = kind == ErrorKind::Mathematics;
-        if is_refused { Trouble::request(kind, message) } else { Trouble::Failed { kind, message } }
+        if is_refused { Trouble::request(kind, message) } else { Trouble::failed(kind, message) }
     })?;
     let found = found.ok_or_else(Trouble::stopped_at_once)?;
     if common.json {
         return say_json(&json!({ "question": planned.question().name, "rows": found.to_json() }));
     }
-    let sections = planned
-        .sections(&found)
-        .map_err(|error| Trouble::Failed { kind: ErrorKind::Internal, message: error.to_string() })?;
+    let sections =
+        planned.sections(&found).map_err(|error| Trouble::failed(ErrorKind::Internal, error.to_string()))?;
     let blocks = sections.iter().flat_map(|section| &section.blocks);
     let sentence = |block: &Block| match block {
         Block::Prose(sentence) => Some(plain(sentence)),
@@ -77,6 +80,13 @@ fn answer(common: &Common, planned: &Planned) -> Result<Ending, Trouble> {
     }
     let (title, summary) = (literal(planned.title()), planned.question().summary.to_string());
     say(esscher_report::text(&Document { title, summary, sections, provenance: Vec::new() }))
+}
+
+/// What to do about a law whose prompts can only be simulated: the search for a length needs errors that are exact.
+fn simulated_instead(reason: &str) -> Trouble {
+    let hint = "`esscher attend --tokens LAW --query … --length 100,1000,10000` simulates prompts of it at one query, and \
+                `esscher run` with `kind = \"concentration\"` measures errors over a law of queries (`esscher example concentration`)";
+    Trouble::with_hint(ErrorKind::Mathematics, reason, hint)
 }
 
 /// Prints the JSON Schema of specifications, of one question or of all.
@@ -97,6 +107,8 @@ pub(super) fn schema(common: &Common, name: Option<&str>) -> Result<Ending, Trou
 /// A mistake in the words of the command line: keys are options here.
 pub(super) fn in_options(mistake: Mistake) -> Trouble {
     let key = mistake.key.strip_prefix("head.").unwrap_or(&mistake.key);
+    // As help and examples write it.
+    let key = if key == "lengths" { "length" } else { key };
     // What is audited stands without a name, and the kind is the command itself.
     let key = if ["models", "model", "dumps", "kind"].contains(&key) { "" } else { key };
     let (option, inside) = key.split_once('.').unwrap_or((key, ""));

@@ -9,8 +9,9 @@ mod run;
 
 use crate::arguments::{Arguments, Command, Common, definition};
 use crate::ending::{Ending, Trouble};
+use crate::opening;
 use crate::output::{hand_out, tell};
-use crate::progress::Progress;
+use crate::progress::{Progress, Whole};
 use esscher_core::numerics::InstructionSet;
 use esscher_lab::{ErrorKind, Origin, Outcome, RunFolder, Share};
 use esscher_questions::{Planned, Settings, Sources};
@@ -21,16 +22,22 @@ pub(crate) fn execute(arguments: Arguments) -> Result<Ending, Trouble> {
         prepare(&common)?;
     }
     match arguments.command {
-        Command::Reproduce { full, only, run } => reproduce::reproduce(&common, full, only, run),
-        Command::Run { file, plan: true, run } => run::plan(&common, &file, &run),
-        Command::Run { file, plan: false, run } => run::run(&common, &file, &run),
+        Command::Reproduce { full, only, run, opening } => {
+            reproduce::reproduce(&common, full, only, run, &opening)
+        }
+        Command::Run { file, plan: true, run, .. } => run::plan(&common, &file, &run),
+        Command::Run { file, verbose, run, opening, .. } => run::run(&common, &file, verbose, &run, &opening),
         Command::Shard { file, share, run } => run::shard(&common, &file, &share, &run),
         Command::Merge { folders, out } => run::merge(&common, &folders, out),
-        Command::Report { runs, out, force } => run::report(&common, &runs, out.as_deref(), force),
+        Command::Report { runs, out, force, opening } => {
+            run::report(&common, &runs, out.as_deref(), force, &opening)
+        }
+        Command::Open { run, out } => opening::open(&common, run.as_deref(), &out),
         Command::List { group } => list::list(&common, group.as_deref()),
         Command::Ask { file, seed } => ask::ask(&common, &file, seed),
         Command::Schema { question } => ask::schema(&common, question.as_deref()),
-        Command::Example { kind } => list::example(&common, &kind),
+        Command::Example { kind: Some(kind) } => list::example(&common, &kind),
+        Command::Example { kind: None } => list::examples(&common),
         Command::Completions { shell } => {
             let mut text = Vec::new();
             clap_complete::generate(shell, &mut definition(), "esscher", &mut text);
@@ -54,7 +61,7 @@ fn manual(common: &Common, command: Option<&str>) -> Result<Ending, Trouble> {
     }
     let mut text = Vec::new();
     let rendered = clap_mangen::Man::new(page).render(&mut text);
-    rendered.map_err(|error| Trouble::Failed { kind: ErrorKind::Internal, message: error.to_string() })?;
+    rendered.map_err(|error| Trouble::failed(ErrorKind::Internal, error.to_string()))?;
     hand_out(common.json, "text", &String::from_utf8_lossy(&text))
 }
 
@@ -65,8 +72,9 @@ fn compute(
     planned: &Planned,
     folder: &RunFolder,
     share: Share,
+    whole: Option<Whole>,
 ) -> Result<Outcome, Trouble> {
-    let progress = Progress::new(label, common);
+    let progress = Progress::of_one(label, common, whole);
     let outcome = esscher_lab::run(planned, folder, share, &origin(), &progress);
     let is_stopped = progress.end();
     match outcome? {
@@ -84,7 +92,8 @@ pub(crate) fn prepare(common: &Common) -> Result<(), Trouble> {
     let threads = common.threads.map_or(0, usize::from);
     rayon::ThreadPoolBuilder::new().num_threads(threads).build_global().map_err(|error| Trouble::Failed {
         kind: ErrorKind::File,
-        message: format!("threads cannot be started: {error}; ask for fewer with --threads, or raise the limit on processes"),
+        message: format!("threads cannot be started: {error}"),
+        hint: Some("ask for fewer with --threads, or raise the limit on processes".to_string()),
     })
 }
 

@@ -1,15 +1,24 @@
 //! `esscher run`, `shard`, `merge` and `report`: experiments and their folders.
 
 use super::{compute, origin, settings, sources};
-use crate::arguments::{Common, RunArguments};
+use crate::arguments::{Common, Opening, RunArguments};
 use crate::ending::{Ending, Trouble};
+use crate::opening::{in_browser, present};
 use crate::output::{answer, path, say, say_json, shown};
-use esscher_lab::{Experiment, Outcome, RunFolder, Share};
+use crate::terminal::{Terminal, fitted, wrapped};
+use esscher_lab::{ErrorKind, Experiment, Outcome, RunFolder, Share};
 use esscher_questions::{Download, Planned, conduct};
-use serde_json::json;
+use esscher_report::Document;
+use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
-pub(super) fn run(common: &Common, file: &Path, arguments: &RunArguments) -> Result<Ending, Trouble> {
+pub(super) fn run(
+    common: &Common,
+    file: &Path,
+    verbose: bool,
+    arguments: &RunArguments,
+    opening: &Opening,
+) -> Result<Ending, Trouble> {
     let (planned, folder, outcome) = into_folder(common, file, arguments, (Share::WHOLE, String::new()))?;
     let Outcome::Finished { result, computed, kept, provenance } = outcome else {
         return unfinished(common, &folder, &outcome);
@@ -18,13 +27,28 @@ pub(super) fn run(common: &Common, file: &Path, arguments: &RunArguments) -> Res
     conduct::publish(&folder, &document)?;
     let (folder, report) = (folder.path(), folder.path().join("report.html"));
     if common.json {
-        return say_json(&json!({
+        let answer = json!({
             "folder": path(folder), "outcome": "finished", "units_computed": computed, "units_kept": kept,
             "result": path(&folder.join("result.parquet")), "report": path(&report),
-        }));
+        });
+        return say_json(&with_opened(answer, &report, opening));
     }
-    say(esscher_report::text(&document))?;
-    say(format_args!("{computed} units computed, {kept} kept; report: {}", shown(&report)))
+    say(if verbose { esscher_report::text(&document) } else { beginning(&document) })?;
+    if kept > 0 {
+        say(format_args!("{computed} units computed, {kept} kept"))?;
+    }
+    present(&report, opening.open)
+}
+
+/// The beginning of a report, its prose as wide as the terminal if that is narrow.
+fn beginning(document: &Document) -> String {
+    let brief = esscher_report::brief(document);
+    let Some(width) = Terminal::output().width() else { return brief };
+    let (first, rest) = brief.split_once("\n\n").unwrap_or((&brief, ""));
+    let (title, prose) = first.split_once('\n').unwrap_or((first, ""));
+    let prose = wrapped(&prose.trim_end().replace('\n', " "), width).join("\n");
+    let plot: Vec<String> = rest.split('\n').map(|line| fitted(line, width)).collect();
+    [fitted(title, width), prose, String::new(), plot.join("\n")].join("\n")
 }
 
 pub(super) fn shard(
@@ -49,7 +73,7 @@ fn into_folder(
     let planned = asked.plan(&sources)?;
     let name = conduct::name_of_file(file)? + &ending;
     let folder = RunFolder::open(&arguments.out.join(&name), &planned)?;
-    let outcome = compute(common, &name, &planned, &folder, share)?;
+    let outcome = compute(common, &name, &planned, &folder, share, None)?;
     Ok((planned, folder, outcome))
 }
 
@@ -98,9 +122,11 @@ pub(super) fn plan(common: &Common, file: &Path, arguments: &RunArguments) -> Re
 /// Merges the shards of one experiment into a single run.
 pub(super) fn merge(common: &Common, folders: &[PathBuf], out: Option<PathBuf>) -> Result<Ending, Trouble> {
     let folder = esscher_claims::merge(folders, out, settings(common, None)?, &sources(common), &origin())?;
-    let report = folder.join("report.html");
-    let text = format!("{} shards merged; report: {}", folders.len(), shown(&report));
-    answer(common, json!({ "folder": path(&folder), "outcome": "finished" }), text)
+    if common.json {
+        return say_json(&json!({ "folder": path(&folder), "outcome": "finished" }));
+    }
+    say(format_args!("{} shards merged", folders.len()))?;
+    present(&folder.join("report.html"), false)
 }
 
 /// Makes a finished run's report again, or compares several runs.
@@ -109,7 +135,42 @@ pub(super) fn report(
     runs: &[PathBuf],
     out: Option<&Path>,
     force: bool,
+    opening: &Opening,
 ) -> Result<Ending, Trouble> {
+    if let Some(trouble) = runs.iter().find_map(|run| folder_of_several(run)) {
+        return Err(trouble);
+    }
     let report = esscher_claims::report(runs, out, force, settings(common, None)?, &sources(common))?;
-    answer(common, json!({ "report": path(&report) }), format_args!("report: {}", shown(&report)))
+    if common.json {
+        return say_json(&with_opened(json!({ "report": path(&report) }), &report, opening));
+    }
+    present(&report, opening.open)
+}
+
+/// What is wrong with a folder that holds several runs, and a report on all of them, in the place of one run.
+fn folder_of_several(folder: &Path) -> Option<Trouble> {
+    let runs = |names: &[&str]| names.iter().any(|name| folder.join(name).join("spec.toml").is_file());
+    let is_run = folder.join("spec.toml").exists();
+    let claims: Vec<&str> = esscher_claims::claims().iter().map(|claim| claim.name).collect();
+    let (what, hint) = match (is_run, runs(&["heads", "model"]), runs(&claims)) {
+        (true, ..) | (false, false, false) => return None,
+        (false, true, _) => (
+            "an audit",
+            "the same `esscher audit` makes its report again, in seconds; its runs are in heads/ and model/",
+        ),
+        (false, false, true) => (
+            "a reproduction",
+            "the same `esscher reproduce` makes its report again, in seconds; its runs are the folders in it",
+        ),
+    };
+    let message = format!("{} is the folder of {what}, not of one run", shown(folder));
+    Some(Trouble::Failed { kind: ErrorKind::Unfinished, message, hint: Some(hint.to_string()) })
+}
+
+/// An answer for machines, with whether the report was opened if that was asked for.
+pub(super) fn with_opened(mut answer: Value, report: &Path, opening: &Opening) -> Value {
+    if opening.open {
+        answer["opened"] = in_browser(report).is_ok().into();
+    }
+    answer
 }

@@ -7,6 +7,7 @@ use esscher_audit::dossier::{Dossier, Standard};
 use esscher_audit::head::Order;
 use esscher_audit::role::Role;
 use esscher_audit::verdict::Spread;
+use esscher_report::plain;
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -56,8 +57,12 @@ pub struct AuditFound {
     pub measured: &'static str,
     /// The model with exact attention and with replaced heads; empty for an audit of heads only.
     pub assignments: Vec<AssignmentFound>,
+    /// The finding in a few sentences.
+    pub headline: String,
     /// What a reader should know of the texts, or try if they can decide nothing.
     pub advice: Option<String>,
+    /// The parts of the advice that the page does not tell in another place.
+    pub(super) notes: Vec<String>,
     /// The report on all.
     pub report: PathBuf,
     /// Verdicts, errors and portraits of every head.
@@ -79,7 +84,7 @@ impl AuditFound {
         let mut replacements: Vec<(Candidate, usize)> = counted.into_iter().collect();
         replacements.sort_by_cached_key(|(candidate, count)| (Reverse(*count), candidate.to_string()));
         let shape = dossier.shape();
-        AuditFound {
+        let mut found = AuditFound {
             model: plan.evidence.name(),
             sizes: [shape.layers, shape.heads, shape.key_value_heads],
             length,
@@ -95,11 +100,23 @@ impl AuditFound {
                 Order::Whole => "embedding distance",
             },
             assignments: Vec::new(),
-            advice: plan.evidence.advice(),
+            headline: plain(&plan.lead(length, dossier)),
+            advice: None,
+            notes: Vec::new(),
             report: root.join(REPORT),
             verdicts: root.join(VERDICTS),
             full_attention_heads: root.join(FULL_ATTENTION_HEADS),
-        }
+        };
+        found.notes.extend(plan.evidence.advice());
+        found.notes.extend(plan.little_is_replaced(length));
+        found.advise(None);
+        found
+    }
+
+    /// Advice is what was noted, and what the page tells elsewhere.
+    pub(super) fn advise(&mut self, elsewhere: Option<String>) {
+        let all: Vec<String> = self.notes.iter().cloned().chain(elsewhere).collect();
+        self.advice = (!all.is_empty()).then(|| all.join(". Also, "));
     }
 
     /// Whether a difference of losses is one of log losses, whose exponential is a ratio of perplexities.

@@ -39,6 +39,11 @@ const CALIBRATING: u64 = 2;
 const MEASURED: u64 = 6;
 const TESTED: u64 = 8;
 
+/// As many tokens are written by the exact model and by the replaced one, to be read side by side, if the segments are long enough for a
+/// middle before them.
+const WRITTEN: u64 = 60;
+const ROOM_TO_WRITE: u64 = 256;
+
 impl Prepared {
     pub(super) fn of(request: &AuditRequest, settings: Settings, sources: &Sources) -> Result<Self, Error> {
         // What a run would refuse is told before anything is fetched.
@@ -118,6 +123,9 @@ impl Prepared {
             false => request.lengths.clone(),
         };
         check_lengths(&lengths, &subject.name, subject.model.shape())?;
+        if let Some(warning) = warning_of_short_texts(&lengths, subject.model.shape().order) {
+            sources.tell(&warning);
+        }
         // Where a short text decides: as many segments as it has, and the kind says what is missing if those are too few.
         let longest = lengths.iter().copied().max().unwrap_or(1).max(2);
         let room = subject.vocabulary.template().room(longest.min(context) as usize).max(1);
@@ -142,9 +150,11 @@ impl Prepared {
             Some(texts) => texts,
             None => segments(&testing, TESTED)?.clamp(3, TESTED),
         };
+        let writes = subject.model.shape().order == Order::Causal && longest >= ROOM_TO_WRITE;
+        let written = if writes { WRITTEN } else { 0 };
         let of_model = json!({
             "test": testing.text.name, "test_part": testing_part.name(), "length": longest, "segments": calibration + texts,
-            "texts": tested,
+            "texts": tested, "written": written,
         });
         let title = format!("{model} with replaced heads");
         let tested = Tested { title, keys: with(&shared, of_model) };
@@ -228,6 +238,21 @@ fn name(model: &str, heads: &Planned, tested: &str) -> Result<String, Error> {
 /// The shortest text in which something is replaced; with a smaller window, which the kind `audit-heads` takes, it may be shorter.
 fn shortest(order: Order) -> usize {
     Frame::of(order).first_replaced() + BLOCK
+}
+
+/// What to say where even the longest text has less than a third of its tokens replaced: errors are small there for that reason alone.
+fn warning_of_short_texts(lengths: &[u64], order: Order) -> Option<String> {
+    let longest = lengths.iter().copied().max()? as usize;
+    let (least, most) = Frame::of(order).middle_at_the_end(order, longest);
+    (3 * most < longest).then(|| {
+        let share = |count: usize| (100.0 * count as f64 / longest as f64).round();
+        format!(
+            "at {longest} tokens only {} to {} % of what a head reads is replaced, so that most heads are accepted: 256 and more say \
+             more",
+            share(least),
+            share(most)
+        )
+    })
 }
 
 /// Refuses lengths at which almost nothing would be replaced.
