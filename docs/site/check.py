@@ -76,7 +76,8 @@ def _links(site: Path, pages: dict[Path, PageReader]) -> Iterator[str]:
     for file, page in pages.items():
         for link in page.links:
             parts = urlsplit(link)
-            if parts.scheme or parts.netloc or link in ("", "#"):
+            # By the standard of HTML `#top` is the beginning of any page.
+            if parts.scheme or parts.netloc or link in ("", "#", "#top"):
                 continue
             target = (file.parent / unquote(parts.path)).resolve() if parts.path else file
             target = target / "index.html" if target.is_dir() else target

@@ -25,9 +25,10 @@ class Claim:
     name: str
     title: str
     verdict: str
+    lead: str
+    statement: str
     formula: str
     facts: dict[str, str]
-    found: str
     figure: str
 
 
@@ -37,10 +38,11 @@ def judged(work: Path) -> tuple[list[Claim], str]:
     leave = shutil.ignore_patterns(QUICKEST)
     shutil.copytree(RESULTS, work / "reproduce", ignore=leave)
     said = told("reproduce", "--only", QUICKEST, "--out", str(work))
-    verdicts = {one["claim"]: one["verdict"] for one in said["claims"]}
-    missing = [name for name in names("claims") if name not in verdicts]
+    found = {one["claim"]: one["verdict"] for one in [*said["claims"], *said["others"]]}
+    missing = [name for name in names("claims") if name not in found]
     if missing:
         raise RuntimeError(f"docs/papers/results is not up to date on {', '.join(missing)}: run docs/papers/refresh")
+    verdicts = {name: found[name] for name in names("claims")}
     report = Path(said["report"]).read_text(encoding="utf-8")
     return [_claim(report, name, verdict) for name, verdict in verdicts.items()], report
 
@@ -83,20 +85,21 @@ def _counted(number: int, verb: str) -> str:
 def _claim(report: str, name: str, verdict: str) -> Claim:
     section = _only(rf'<section id="{name}">(.*?)</section>', report, name)
     facts = dict(re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", section, re.DOTALL))
-    if not {"Claim", "Where", "Measured", "Refuted if"} <= facts.keys():
+    if not {"Where it is said", "Measured", "Refuted if", "Found"} <= facts.keys():
         raise RuntimeError(f"the report on {name} has other facts than docs/site/claims.py expects: {', '.join(facts)}")
-    # The first figure decides; tables may stand before it.
+    # The first figure shows the finding.
     figure = _only(r"(<figure (?:(?!</figure>).)*?<svg [^>]*role=\"img\".*?</figure>)", section, name)
     drawing = _only(r"(<svg [^>]*role=\"img\".*?</svg>)", figure, name)
     caption = _only(r'<p class="caption">(.*?)</p>', figure, name)
     note = re.search(r"<figcaption>(.*?)</figcaption>", figure, re.DOTALL)
     return Claim(
         name=name,
-        title=_formulas(_only(r"<h2>(.*?) <span class=\"verdict", section, name)),
+        title=_formulas(_only(r"<h2>(?:<span class=\"count\">\d+</span> )?(.*?) <span class=\"verdict", section, name)),
         verdict=verdict,
+        lead=_formulas(_only(r'<p class="lead">(.*?)</p>', section, name)),
+        statement=_formulas(_only(r"<p><strong>The claim\.</strong> (.*?)</p>", section, name)),
         formula=_only(r'<div class="formula displayed">(.*?)</div>', section, name),
         facts={key: _formulas(text) for key, text in facts.items()},
-        found=_formulas(_only(r"<p><strong>Found\.</strong> (.*?)</p>", section, name)),
         figure=f'<p class="caption">{_formulas(caption)}</p>\n{themed(drawing)}\n'
         f"<figcaption>{_formulas(note[1]) if note else ''}</figcaption>",
     )
@@ -110,11 +113,11 @@ def _section(one: Claim) -> str:
 
 <p>{_badge(one.verdict)}</p>
 
-<p>{facts["Claim"]}</p>
+<p><strong>{one.lead}</strong></p>
+
+<p>{one.statement}</p>
 
 <div class="arithmatex">\\[{one.formula}\\]</div>
-
-<p><strong>Found.</strong> {one.found}</p>
 
 <figure class="drawing">
 {figure}
@@ -122,9 +125,10 @@ def _section(one: Claim) -> str:
 
 <details class="quote">
 <summary>How it was measured, and what would refute it</summary>
-<p><strong>Where it is said.</strong> {facts["Where"]}</p>
+<p><strong>Where it is said.</strong> {facts["Where it is said"]}</p>
 <p><strong>Measured.</strong> {facts["Measured"]}</p>
 <p><strong>Refuted if.</strong> {facts["Refuted if"]}</p>
+<p><strong>Found.</strong> {facts["Found"]}</p>
 <p><a href="report.html#{one.name}">All figures and tables of this claim</a>, or on your machine:
 <code>esscher reproduce --only {one.name}</code></p>
 </details>"""
