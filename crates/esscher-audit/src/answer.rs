@@ -3,7 +3,7 @@
 use crate::assignment::Running;
 use crate::candidate::{Candidate, Frame};
 use crate::eviction::Eviction;
-use crate::head::{Head, sums_fit};
+use crate::head::{Head, LARGEST_VALUE};
 use crate::model::{ExactAttention, LayerAttention, LayerInput, Shape};
 use crate::readers::Readers;
 use crate::{Error, eviction, replacement};
@@ -14,7 +14,7 @@ use esscher_core::{Monitor, Unwatched};
 /// Eviction is always streaming: what is gone stays gone.
 ///
 /// # Errors
-/// Heads whose tables do not fit each other.
+/// Heads whose tables do not fit each other, values above 10¹⁵.
 pub fn answers(
     candidate: Candidate,
     frame: &Frame,
@@ -34,8 +34,9 @@ pub(crate) fn answers_watched(
     readers: &Readers,
     monitor: &dyn Monitor,
 ) -> Result<Vec<Vec<f32>>, Error> {
-    if !group.iter().all(|head| sums_fit(head.values)) {
-        return of_small_values(candidate, frame, running, group, readers, monitor);
+    let reach = group.iter().flat_map(|head| head.values).fold(0.0_f32, |most, entry| most.max(entry.abs()));
+    if reach > LARGEST_VALUE {
+        return Err(Error::ValuesTooLarge { what: "a head".to_string(), reach });
     }
     match candidate {
         Candidate::Exact => group.iter().map(|head| exact(head, monitor)).collect(),
@@ -54,34 +55,6 @@ pub(crate) fn answers_watched(
             eviction::outputs(&eviction, group, readers, monitor)
         }
     }
-}
-
-/// Keeps sums of squares of the largest single numbers finite, for as many as fit a memory.
-const SMALLER: f32 = 1.0 / (1_u128 << 96) as f32;
-
-/// The outputs of values whose sums, or products with keys, single precision might not hold. Outputs grow with the values, so that these
-/// may be small meanwhile.
-fn of_small_values(
-    candidate: Candidate,
-    frame: &Frame,
-    running: Running,
-    group: &[Head<'_>],
-    readers: &Readers,
-    monitor: &dyn Monitor,
-) -> Result<Vec<Vec<f32>>, Error> {
-    let small = |head: &Head<'_>| -> Vec<f32> { head.values.iter().map(|entry| entry * SMALLER).collect() };
-    let values: Vec<Vec<f32>> = group.iter().map(small).collect();
-    let group: Vec<Head<'_>> =
-        group.iter().zip(&values).map(|(head, values)| Head { values, ..*head }).collect();
-    let median_value_norm = readers.median_value_norm * SMALLER;
-    let readers = Readers { median_value_norm, ..readers.clone() };
-    if !values.iter().all(|values| sums_fit(values)) {
-        // What is not finite stays so.
-        return Ok(values.iter().map(|values| vec![f32::NAN; values.len()]).collect());
-    }
-    let mut outputs = answers_watched(candidate, frame, running, &group, &readers, monitor)?;
-    outputs.iter_mut().flatten().for_each(|entry| *entry /= SMALLER);
-    Ok(outputs)
 }
 
 /// Exact attention of one head.

@@ -1,6 +1,7 @@
 //! What an audit refuses: which input, what was expected, what was found, what to do.
 
 use crate::candidate::Candidate;
+use crate::head::LARGEST_VALUE;
 use esscher_core::Monitor;
 
 /// A request or a checkpoint that makes no sense, by what is wrong with it.
@@ -187,6 +188,17 @@ pub enum Error {
         layer: usize,
         /// A bound on the size of its scores; infinite where a query, a key or a value is not finite.
         reach: f64,
+    },
+    /// Values beside which single precision loses the others.
+    #[error(
+        "{what}: values reach {reach:.0e}, expected at most {LARGEST_VALUE:.0e}, since models compute in single precision: check that \
+         its weights, or what was recorded of it, are those of a trained model"
+    )]
+    ValuesTooLarge {
+        /// The layer, or whatever has the values.
+        what: String,
+        /// The size of the largest.
+        reach: f32,
     },
     /// Something that was made with another model, or a dump that was.
     #[error("{what} does not fit {reference}: expected {expected}, found {found}; {remedy}")]

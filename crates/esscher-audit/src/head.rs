@@ -4,6 +4,7 @@
 //! tilts, so that no formula has a √d.
 
 use crate::names::names;
+use esscher_core::numerics::exponentials_f32;
 use esscher_core::numerics::linalg::dot_in_lanes;
 
 /// Who may attend to whom.
@@ -81,6 +82,21 @@ pub(crate) fn products_fit(x: &[f32], y: &[f32]) -> bool {
 pub(crate) fn sums_fit(table: &[f32]) -> bool {
     // A sum of squares that does not overflow keeps every number below 2e19.
     dot_in_lanes(table, table).is_finite()
+}
+
+/// Larger values are refused where heads are replaced. Far above those of trained models, and small enough that sums of 10⁸ squares are
+/// finite in single precision.
+pub(crate) const LARGEST_VALUE: f32 = 1e15;
+
+/// Replaces differences to the largest score of a row by weights. What is hidden, or too low for single precision, has none: the
+/// fast exponential is never zero, and a value that is large enough would show through.
+pub(crate) fn weigh(differences: &mut [f32]) {
+    exponentials_f32(differences);
+    for weight in differences {
+        if *weight < 2.0 * f32::MIN_POSITIVE {
+            *weight = 0.0;
+        }
+    }
 }
 
 /// Σ e^s v / Σ e^s over parts of a score s and a value v each, in double precision: for scores and sums that single precision does not

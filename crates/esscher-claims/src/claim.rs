@@ -105,13 +105,11 @@ impl Claim {
         Judging::by(self.name, self.judge, result)
     }
 
-    /// The section of a report on this claim.
-    pub fn section(&self, judgement: &Judgement) -> Section {
+    /// The section of a report on this claim, with what would decide it where something is known that does.
+    pub fn section(&self, judgement: &Judgement, decided_by: Option<&str>) -> Section {
         let Judgement { verdict, lead, figure, explained, reason, .. } = judgement;
         let mut blocks = vec![Block::Lead(lead.clone())];
-        if *verdict == Verdict::NotMeasurable {
-            blocks.push(Block::Prose(format!("**What would decide it:** {}.", self.decided_by)));
-        }
+        blocks.extend(decided_by.map(|by| Block::Prose(format!("**What would decide it:** {by}."))));
         blocks.push(Block::Prose(format!("**The claim.** {}", self.statement)));
         blocks.push(Block::Formula(self.formula.to_string()));
         blocks.extend(figure.clone());

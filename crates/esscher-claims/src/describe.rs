@@ -1,6 +1,7 @@
 //! Describes a finished run, as a claim if its specification is that of a claim; and the reproduction of all claims.
 
 use crate::large_prompt_regime::READING_ORDER;
+use crate::letters::letters;
 use crate::{Claim, Judgement, Scale, claims};
 use esscher_lab::{Experiment, Provenance, Table};
 use esscher_questions::conduct::Error;
@@ -31,7 +32,7 @@ pub struct Finding {
     pub lead: String,
     /// Why, with numbers.
     pub reason: String,
-    /// Of a claim without a verdict: what would decide it, and how long that takes, prose.
+    /// Of a claim without a verdict in its quick form: what would decide it, and how long that takes, prose.
     pub decided_by: Option<&'static str>,
     /// The run folder, where there is one.
     pub folder: Option<PathBuf>,
@@ -82,19 +83,33 @@ impl<'a> Judged<'a> {
 
     pub(crate) fn finding(&self, folder: Option<PathBuf>) -> Finding {
         let Judgement { verdict, number, meaning, lead, reason, .. } = self.judgement.clone();
-        let decided_by = (verdict == Verdict::NotMeasurable).then_some(self.claim.decided_by);
+        let decided_by = self.decided_by();
         Finding { claim: self.claim, verdict, number, meaning, lead, reason, decided_by, folder }
+    }
+
+    /// What would decide it where it is open. Beyond the full form nothing is known that does.
+    fn decided_by(&self) -> Option<&'static str> {
+        let full = self.claim.experiment(Scale::Full, self.planned.settings());
+        let is_full = full.is_ok_and(|full| full.specification() == self.planned.specification());
+        (self.judgement.verdict == Verdict::NotMeasurable && !is_full).then_some(self.claim.decided_by)
+    }
+
+    /// Its section in a report.
+    fn section(&self) -> Section {
+        self.claim.section(&self.judgement, self.decided_by())
     }
 
     /// The report of this claim alone.
     pub(crate) fn document(&self) -> Document {
+        let mut section = self.section();
+        section.blocks.push(letters());
         Document {
             title: self.claim.title.to_string(),
             summary:
                 "One claim about Softmax as Linear Attention in the Large-Prompt Regime (Boursier & Boyer, \
                       [arXiv 2512.11784](https://arxiv.org/abs/2512.11784)), measured."
                     .to_string(),
-            sections: vec![self.claim.section(&self.judgement)],
+            sections: vec![section],
             provenance: provenance_lines(self.planned, &self.provenance),
         }
     }
@@ -147,17 +162,17 @@ pub(crate) fn reproduction_document(judged: &[Judged<'_>], left_out: &[&Claim]) 
     let mut blocks = vec![Block::Cards(read.iter().map(|one| one.card()).collect())];
     let open = read.iter().filter(|one| one.judgement.verdict == Verdict::NotMeasurable);
     blocks.extend(open.map(|one| {
-        let Claim { name, title, decided_by, .. } = one.claim;
-        Block::Prose(format!(
-            "**[{title}](#{name})** is not decided here. What would decide it: {decided_by}."
-        ))
+        let Claim { name, title, .. } = one.claim;
+        let by = one.decided_by().map(|by| format!(" What would decide it: {by}.")).unwrap_or_default();
+        Block::Prose(format!("**[{title}](#{name})** is not decided here.{by}"))
     }));
     if !left_out.is_empty() {
         blocks.push(Block::Prose(left_out_sentence(left_out)));
     }
+    blocks.push(letters());
     let overview =
         Section { id: "overview".to_string(), title: "At a glance".to_string(), verdict: None, blocks };
-    let sections = read.iter().map(|one| one.claim.section(&one.judgement));
+    let sections = read.iter().map(|one| one.section());
     Document {
         title: "Softmax as linear attention in the large-prompt regime, reproduced".to_string(),
         summary: summary(judged),

@@ -8,6 +8,7 @@ mod catalogue;
 mod describe;
 mod judging;
 mod large_prompt_regime;
+mod letters;
 mod reproduce;
 mod request;
 mod runs;

@@ -2,7 +2,8 @@
 
 use crate::{Described, describe};
 use esscher_lab::{
-    FinishedRun, Origin, Replace, RunFolder, read_finished, specification, specification_of, write_file,
+    FinishedRun, Origin, Replace, RunFolder, read_finished, run_of_shard, specification, specification_of,
+    write_file,
 };
 use esscher_questions::conduct::{Error, publish};
 use esscher_questions::{Asked, Planned, Settings, Sources};
@@ -28,9 +29,7 @@ pub fn merge(
     let out = match out {
         Some(out) => out,
         None => {
-            let name = first.file_name().unwrap_or_default().to_string_lossy();
-            let whole = name.rsplit_once(".shard-").map(|(name, _)| first.with_file_name(name));
-            whole.ok_or_else(|| Error::NotNamedLikeAShard { folder: first.to_path_buf() })?
+            run_of_shard(first).ok_or_else(|| Error::NotNamedLikeAShard { folder: first.to_path_buf() })?
         }
     };
     let (folder, result, provenance) = esscher_lab::merge(&planned, folders, &out, origin)?;
@@ -106,7 +105,7 @@ fn planned(
     let file = folder.join("spec.toml").display().to_string();
     let asked = Asked::read(&file, specification, settings).map_err(|mut mistake| {
         // A finished run is not to be edited.
-        if mistake.key == "kind" {
+        if mistake.key == "kind" && folder.join("result.parquet").is_file() {
             let advice =
                 "the numbers in its result.parquet stay readable; for a report, run the specification again";
             mistake.hint = Some(match mistake.hint {

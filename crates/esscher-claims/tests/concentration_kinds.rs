@@ -484,12 +484,13 @@ fn the_judge_of_the_lemma_can_fail() {
     let name = "gaussian-lemma";
     let result = run(claim(name).quick);
     assert_eq!(verdict(name, &result), Verdict::Holds);
-    let section = claim(name).section(&claim(name).judge(&result).unwrap());
+    let section = claim(name).section(&claim(name).judge(&result).unwrap(), None);
     let is_named = |block: &Block| matches!(block, Block::Figure(figure) if figure.id.starts_with(name));
     assert!(section.blocks.iter().any(is_named));
     assert!(
-        matches!(&section.blocks[0], Block::Lead(lead) if lead.contains(" digits. On 4 other laws")),
-        "{section:?}"
+        matches!(&section.blocks[0], Block::Lead(lead) if lead.contains(" digits: ") && lead.contains(" On 4 other laws")),
+        "{:?}",
+        section.blocks[0]
     );
     // A normal law that deviates, a control that looks linear, no control at all.
     let changed = |law: &'static str, statistic: &'static str| {

@@ -264,7 +264,7 @@ fn the_horizon_is_the_known_one_and_its_judge_can_fail() {
     let name = "in-context-noise-floor";
     let good = judged(name, &table);
     assert_eq!(good.verdict, Verdict::Holds, "{}", good.reason);
-    check_sections(&[claim(name).section(&good)]);
+    check_sections(&[claim(name).section(&good, None)]);
     for (quantity, value) in [("excess-risk", 0.5), ("excess-risk-beyond", 0.5), ("excess-risk-before", 0.01)]
     {
         let bad = doctored(&table, |row, _| (row("quantity") == Value::from(quantity)).then_some(value));
@@ -296,7 +296,7 @@ fn the_infinite_flow_ends_at_the_printed_limit_and_the_judge_of_limits_can_fail(
     check_limit(&table);
     let good = judged(name, &table);
     assert_eq!(good.verdict, Verdict::Holds, "{}", good.reason);
-    check_sections(&[claim(name).section(&good)]);
+    check_sections(&[claim(name).section(&good, None)]);
     // At α = 0.6, outside the range of the theorem, the limit is the same, and the claim is silent.
     let mut outside: String =
         text.lines().filter(|line| !line.starts_with("lengths")).map(|line| format!("{line}\n")).collect();
@@ -344,7 +344,7 @@ fn stability_holds_and_a_distance_that_levels_off_refutes_it() {
     let name = "training-stability";
     let good = judged(name, &table);
     assert_eq!(good.verdict, Verdict::Holds, "{}", good.reason);
-    check_sections(&[claim(name).section(&good)]);
+    check_sections(&[claim(name).section(&good, None)]);
     let is_distance = |row: Seen<'_>| row("quantity") == Value::from("distance-to-infinite");
     let grows = doctored(&table, |row, value| {
         (is_distance(row) && row("length") == Value::Integer(10_000_000)).then_some(1e3 * value)
@@ -428,7 +428,7 @@ fn drawn_covariates_have_errors_and_their_judge_holds_fails_and_abstains() {
     };
     let good = judged(name, &with(0.8, 0.005));
     assert_eq!(good.verdict, Verdict::Holds, "{}", good.reason);
-    check_sections(&[claim(name).section(&good)]);
+    check_sections(&[claim(name).section(&good, None)]);
     assert_eq!(judged(name, &with(0.0, 0.0)).verdict, Verdict::Fails);
     assert_eq!(judged(name, &with(-0.3, 0.005)).verdict, Verdict::Fails);
     assert_eq!(judged(name, &with(0.3, 0.3)).verdict, Verdict::NotMeasurable);
@@ -471,7 +471,7 @@ fn the_drift_is_found_where_prompts_are_long_and_its_judge_can_fail() {
     let name = "finite-prompt-drift";
     let good = judged(name, &table);
     assert_eq!(good.verdict, Verdict::Holds, "{}", good.reason);
-    check_sections(&[claim(name).section(&good)]);
+    check_sections(&[claim(name).section(&good, None)]);
     // Were training to end the nearer to the infinite limit the longer the prompt, there would be no drift to claim.
     let stays = doctored(&table, |row, value| {
         let Value::Integer(length) = row("length") else { return None };
@@ -552,7 +552,7 @@ fn the_authors_experiment_in_units_is_that_of_the_core_and_its_judge_can_fail() 
     let falling = with_errors(0.01);
     let good = judged(name, &falling);
     assert_eq!(good.verdict, Verdict::Holds, "{}", good.reason);
-    check_sections(&[claim(name).section(&good)]);
+    check_sections(&[claim(name).section(&good, None)]);
     // No fall of one, no fall of the other, a difference that grows, a rise.
     for (model, value) in [("softmax", 5.0), ("linear", 3.0), ("softmax", 3.5), ("linear", 4.0)] {
         let bad = doctored(&falling, |row, _| at(row, 40, model).then_some(value));

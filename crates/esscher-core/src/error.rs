@@ -194,6 +194,15 @@ pub enum Error {
         what: &'static str,
     },
 
+    /// A result is a small difference of numbers so large that their rounding may be all of it.
+    #[error(
+        "{what} is lost to rounding, a small difference of large numbers: scale the tokens, the query or the matrices down"
+    )]
+    Cancelled {
+        /// The number that was lost.
+        what: &'static str,
+    },
+
     /// A saved state is that of another run.
     #[error(
         "the saved progress has another {what}: expected {expected}, found {found}; \

@@ -1,6 +1,7 @@
 //! What can go wrong with a run: each error names the file or the unit and says what to try.
 
 use crate::experiment::Failure;
+use crate::shard;
 use crate::specification::Mistake;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -58,7 +59,7 @@ pub enum Error {
 
     /// The folder holds another experiment.
     #[error(
-        "{} holds another specification: line {line} of its spec.toml says `{found}`, this run says `{expected}`",
+        "{} holds another specification: line {line} of its spec.toml says {found}, this run says {expected}",
         folder.display()
     )]
     OtherSpecification {
@@ -66,7 +67,7 @@ pub enum Error {
         folder: PathBuf,
         /// The first line that differs, from 1.
         line: usize,
-        /// What this run would write.
+        /// What this run would write, in words.
         expected: String,
         /// What is there.
         found: String,
@@ -138,8 +139,8 @@ pub enum Error {
 
     /// Shards that cannot be merged, because they are of several specifications.
     #[error(
-        "{} is of another specification than the first folder: line {line} of its spec.toml says `{found}`, that of the first \
-         says `{expected}`",
+        "{} is of another specification than the first folder: line {line} of its spec.toml says {found}, that of the first \
+         says {expected}",
         folder.display()
     )]
     MixedShards {
@@ -147,7 +148,7 @@ pub enum Error {
         folder: PathBuf,
         /// The first line that differs, from 1.
         line: usize,
-        /// What the first folder has.
+        /// What the first folder has, in words.
         expected: String,
         /// What this one has.
         found: String,
@@ -222,6 +223,8 @@ pub struct SettingNames {
     pub instruction_set: &'static str,
     /// What makes a run of a specification.
     pub run: &'static str,
+    /// What makes a run of shards.
+    pub merge: &'static str,
     /// What prints a specification to begin with.
     pub example: &'static str,
     /// What replaces a file of somebody else.
@@ -231,7 +234,7 @@ pub struct SettingNames {
 impl Error {
     /// What to try, if something can be, in the words of the door.
     pub fn hint(&self, names: &SettingNames) -> Option<String> {
-        let SettingNames { folder, instruction_set, run, example, force } = names;
+        let SettingNames { folder, instruction_set, run, merge, example, force } = names;
         match self {
             Error::Mistake(mistake) => mistake.hint.clone(),
             Error::File { action: "read" | "list", source, .. } => match source.kind() {
@@ -272,6 +275,9 @@ impl Error {
                 // A unit that came from another machine was not written anywhere.
                 _ => "run the experiment again: that unit is computed anew".to_string(),
             }),
+            Error::Unfinished { folder } if shard::run_of_shard(folder).is_some() => Some(format!(
+                "it holds one share of a run: compute all shares, then `{merge}` makes the run"
+            )),
             Error::Unfinished { .. } => Some(format!("`{run}` finishes it")),
             Error::Foreign { reason, .. } if reason.contains("instruction set") => Some(format!(
                 "all units of a run come from one instruction set: give it with {instruction_set}, or choose another \

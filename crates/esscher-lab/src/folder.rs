@@ -189,13 +189,15 @@ impl RunsFolder {
         if specification.exists() {
             return foreign(specification, "the folder is that of a single run");
         }
-        let has_run = runs.iter().any(|name| path.join(name).join(SPECIFICATION).exists());
+        // Our mark stays when all runs were deleted.
+        let is_ours = path.join(files::RUNS).is_file()
+            || runs.iter().any(|name| path.join(name).join(SPECIFICATION).exists());
         // A process that was killed before its first run has left their folders and nothing else.
         let is_run = |entry: &PathBuf| {
             entry.is_dir() && entry.file_name().is_some_and(|name| runs.iter().any(|run| *run == name))
         };
         match files::list(path)?.into_iter().find(|entry| !is_run(entry)) {
-            Some(other) if !has_run => foreign(other, "the folder holds files but none of the runs"),
+            Some(other) if !is_ours => foreign(other, "the folder holds files but none of the runs"),
             _ => Ok(RunsFolder { path: path.to_path_buf() }),
         }
     }
@@ -242,19 +244,52 @@ pub(crate) fn read_shards(
 
 /// The instruction set of the first shard in a folder, if there is one.
 pub(crate) fn instruction_set_of(folder: &Path) -> Option<String> {
+    shard::note_of(&first_shard(folder)?, shard::INSTRUCTION_SET)
+}
+
+/// The checksum of the specification that made the result of a folder, or else its first shard.
+fn specification_in_tables(folder: &Path) -> Option<String> {
+    let result = files::read_table(&folder.join(RESULT)).ok().flatten();
+    shard::note_of(&result.or_else(|| first_shard(folder))?, shard::SPECIFICATION)
+}
+
+fn first_shard(folder: &Path) -> Option<Vec<u8>> {
     let first = files::list(&folder.join(SHARDS)).ok()?.into_iter().next()?;
-    shard::instruction_set_of(&files::read_table(&first).ok()??)
+    files::read_table(&first).ok()?
 }
 
 /// The normalised specification in a folder.
 ///
 /// # Errors
-/// No run there, or text that is not UTF-8.
+/// No run there, a specification or a history that is not what was written, or text that is not UTF-8.
 pub fn specification_of(folder: &Path) -> Result<String> {
     let path = folder.join(SPECIFICATION);
     let bytes = files::read_own_specification(&path)?
         .ok_or_else(|| Error::NotARun { folder: folder.to_path_buf() })?;
+    check_intact(folder, &bytes)?;
     String::from_utf8(bytes).map_err(|_| Error::Damaged { path, reason: "it is not UTF-8 text".to_string() })
+}
+
+/// Refuses a folder whose specification is not the one that its history knows.
+fn check_intact(folder: &Path, specification: &[u8]) -> Result<()> {
+    let digest = files::digest(specification);
+    // A history that cannot be read is told where it is needed.
+    match read_provenance(folder) {
+        Ok(Some(history)) if history.specification_sha256 != digest => {}
+        _ => return Ok(()),
+    }
+    // One of the two files is not what was written; the tables of the run know the other.
+    if specification_in_tables(folder) == Some(digest) {
+        return Err(foreign_history(folder.join(PROVENANCE)));
+    }
+    let reason = "its content does not match the checksum in provenance.json".to_string();
+    Err(Error::Damaged { path: folder.join(SPECIFICATION), reason })
+}
+
+/// The history of another run in the place of this one's.
+pub(crate) fn foreign_history(path: PathBuf) -> Error {
+    let reason = "it is the history of a run of another specification".to_string();
+    Error::Foreign { path, reason }
 }
 
 /// Refuses a folder whose specification is not this one.
@@ -262,25 +297,38 @@ pub(crate) fn check_specification(folder: &Path, expected: &str, found: &[u8]) -
     if expected.as_bytes() == found {
         return Ok(());
     }
+    check_intact(folder, found)?;
     let found = String::from_utf8_lossy(found);
     // With their ends, so that a file whose line endings were changed differs in its first line.
     let ours = expected.split_inclusive('\n').map(Some).chain([None]);
     let theirs = found.split_inclusive('\n').map(Some).chain([None]);
     let (index, (ours, theirs)) =
         ours.zip(theirs).enumerate().find(|(_, (ours, theirs))| ours != theirs).unwrap_or((0, (None, None)));
-    let text = |line: Option<&str>| match line {
-        Some(line) => {
-            let line = line.strip_suffix('\n').unwrap_or(line);
-            esscher_core::visible(&line.chars().take(80).collect::<String>())
-        }
-        None => "nothing".to_string(),
-    };
+    let alike = |(ours, theirs): &(char, char)| ours == theirs;
+    let same = ours.unwrap_or("").chars().zip(theirs.unwrap_or("").chars()).take_while(alike).count();
     Err(Error::OtherSpecification {
         folder: folder.to_path_buf(),
         line: index + 1,
-        expected: text(ours),
-        found: text(theirs),
+        expected: in_words(ours, same),
+        found: in_words(theirs, same),
     })
+}
+
+/// A line of a specification for a message, from a little before the character at which it differs from another one.
+fn in_words(line: Option<&str>, differs_at: usize) -> String {
+    const BEFORE: usize = 40;
+    const MOST: usize = 80;
+    let Some(line) = line else { return "nothing, because it ends there".to_string() };
+    let (text, end) = match line.strip_suffix('\n') {
+        Some("") => return "nothing, because the line is empty".to_string(),
+        Some(text) => (text, ""),
+        None => (line, " without the end of the line"),
+    };
+    let skipped = differs_at.saturating_sub(BEFORE);
+    let shown: String = text.chars().skip(skipped).take(MOST).collect();
+    let [before, after] = [skipped > 0, text.chars().count() > skipped + MOST];
+    let dots = |is_cut| if is_cut { "…" } else { "" };
+    format!("`{}{}{}`{end}", dots(before), esscher_core::visible(&shown), dots(after))
 }
 
 pub(crate) fn read_provenance(folder: &Path) -> Result<Option<Provenance>> {
@@ -307,11 +355,6 @@ pub fn read_finished(folder: &Path) -> Result<FinishedRun> {
     let provenance =
         read_provenance(folder)?.filter(|known| known.result_sha256.is_some()).ok_or_else(unfinished)?;
     if provenance.result_sha256.as_deref() != Some(files::digest(&bytes).as_str()) {
-        let reason = "its content does not match the checksum in provenance.json".to_string();
-        return Err(Error::Damaged { path, reason });
-    }
-    if provenance.specification_sha256 != files::digest(specification.as_bytes()) {
-        let path = folder.join(SPECIFICATION);
         let reason = "its content does not match the checksum in provenance.json".to_string();
         return Err(Error::Damaged { path, reason });
     }

@@ -37,7 +37,7 @@ pub use named::Named;
 pub use provenance::{Origin, Provenance, WorkSession};
 pub use run::{Watcher, run};
 pub use session::{Beginning, Outcome, Session, Share};
-pub use shard::{compute_shard, specification_sha256};
+pub use shard::{compute_shard, run_of_shard, specification_sha256};
 pub use table::{Column, Field, Record, Row, Scalar, Table, TableError, Value};
 
 // For the code that `keys!` makes.

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::experiment::{Experiment, Unit};
-use crate::folder::RunFolder;
+use crate::folder::{RunFolder, foreign_history};
 use crate::provenance::{Origin, Provenance, WorkSession};
 use crate::shard::{self, Identity};
 use crate::{Table, files};
@@ -219,8 +219,7 @@ pub(crate) fn history(folder: &RunFolder, identity: &Identity, units: usize) -> 
         result_sha256: None,
     });
     if history.specification_sha256 != identity.specification {
-        let reason = "it is the history of a run of another specification".to_string();
-        return Err(Error::Foreign { path: folder.provenance_path(), reason });
+        return Err(foreign_history(folder.provenance_path()));
     }
     // Units and results say themselves which instructions made them, and are checked; without any, the set is free.
     history.instruction_set = identity.instruction_set.clone();

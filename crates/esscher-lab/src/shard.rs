@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::experiment::Experiment;
 use crate::{Table, files};
 use esscher_core::Monitor;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// What results of one run share.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,7 +18,8 @@ pub(crate) struct Identity {
     pub(crate) version: String,
 }
 
-const INSTRUCTION_SET: &str = "esscher.instruction_set";
+pub(crate) const SPECIFICATION: &str = "esscher.specification";
+pub(crate) const INSTRUCTION_SET: &str = "esscher.instruction_set";
 
 /// Hexadecimal digits of the digest in a file's name.
 const SHOWN: usize = 16;
@@ -34,7 +35,7 @@ impl Identity {
 
     pub(crate) fn notes(&self) -> Vec<(&'static str, &str)> {
         vec![
-            ("esscher.specification", &self.specification),
+            (SPECIFICATION, &self.specification),
             (INSTRUCTION_SET, &self.instruction_set),
             ("esscher.version", &self.version),
         ]
@@ -57,6 +58,12 @@ impl Identity {
     }
 }
 
+/// The folder of the whole run that a folder named like a shard's, `NAME.shard-0-of-3`, has a share of.
+pub fn run_of_shard(folder: &Path) -> Option<PathBuf> {
+    let name = folder.file_name()?.to_str()?;
+    name.rsplit_once(".shard-").map(|(whole, _)| folder.with_file_name(whole))
+}
+
 /// The SHA-256 of an experiment's normalised specification, in hexadecimal.
 pub fn specification_sha256(experiment: &dyn Experiment) -> String {
     files::digest(experiment.specification().as_bytes())
@@ -66,10 +73,10 @@ fn shown(text: &str) -> String {
     text.chars().take(SHOWN).collect()
 }
 
-/// The instruction set that a shard was computed with, as far as it can be read.
-pub(crate) fn instruction_set_of(bytes: &[u8]) -> Option<String> {
+/// A note of a shard or a result, as far as it can be read.
+pub(crate) fn note_of(bytes: &[u8], name: &str) -> Option<String> {
     let (_, notes) = Table::from_parquet(bytes).ok()?;
-    notes.into_iter().find(|(note, _)| note == INSTRUCTION_SET).map(|(_, value)| value)
+    notes.into_iter().find(|(note, _)| note == name).map(|(_, value)| value)
 }
 
 /// The bytes of a unit's file, and its name.

@@ -228,6 +228,10 @@ fn a_folder_of_several_runs_is_not_taken_from_somebody_else() {
         assert!(refused.to_string().contains("a file of the run in"), "{refused}");
     }
     assert_eq!(names(&folder), [".runs", "one", "report.html"]);
+    // Also when its last run was deleted.
+    fs::remove_file(folder.join("one/spec.toml")).unwrap();
+    RunsFolder::open(&folder, &runs).unwrap();
+    fs::write(folder.join("one/spec.toml"), "").unwrap();
     // And that of a single run is none of several.
     let refused = RunsFolder::open(&folder.join("one"), &runs).unwrap_err();
     assert!(refused.to_string().contains("that of a single run"), "{refused}");

@@ -30,8 +30,14 @@ impl Squares {
 
 const UNITS: usize = 12;
 
-const NAMES: SettingNames =
-    SettingNames { folder: "out", instruction_set: "set", run: "run", example: "example", force: "force" };
+const NAMES: SettingNames = SettingNames {
+    folder: "out",
+    instruction_set: "set",
+    run: "run",
+    merge: "merge",
+    example: "example",
+    force: "force",
+};
 
 impl Experiment for Squares {
     fn specification(&self) -> &str {
@@ -412,13 +418,73 @@ fn a_run_killed_before_its_first_unit_may_go_on_with_other_instructions() {
 }
 
 #[test]
-fn a_specification_whose_line_endings_changed_is_told() {
+fn a_specification_that_its_history_does_not_know_is_damaged_and_never_the_users_mistake() {
     let place = tempfile::tempdir().unwrap();
-    let experiment = Squares::new(1);
-    whole(place.path(), &experiment).unwrap();
-    fs::write(place.path().join("spec.toml"), experiment.specification.replace('\n', "\r\n")).unwrap();
-    let refused = whole(place.path(), &experiment).unwrap_err().to_string();
-    assert!(refused.contains("line 1 of its spec.toml says `kind = \"squares\"\\r`"), "{refused}");
+    let (experiment, path) = (Squares::new(1), place.path().join("run"));
+    whole(&path, &experiment).unwrap();
+    let specification = &experiment.specification;
+    let damaged = |error: Error| match &error {
+        Error::Damaged { path, .. } => assert!(path.ends_with("spec.toml"), "{error}"),
+        other => panic!("{other}"),
+    };
+    for damage in [
+        specification.replace("kind", "kinf").into_bytes(),
+        specification.replace('\n', "\r\n").into_bytes(),
+        specification.trim_end().into(),
+        b"\xff\xfe\x00".to_vec(),
+        Vec::new(),
+    ] {
+        fs::write(path.join("spec.toml"), damage).unwrap();
+        damaged(whole(&path, &experiment).unwrap_err());
+        damaged(esscher_lab::specification_of(&path).unwrap_err());
+        damaged(merge(&experiment, std::slice::from_ref(&path), Path::new("no"), &origin()).unwrap_err());
+    }
+}
+
+#[test]
+fn the_history_of_another_run_is_told_apart_from_a_damaged_specification() {
+    let place = tempfile::tempdir().unwrap();
+    let [one, two] = [1, 2].map(|seed| {
+        let path = place.path().join(seed.to_string());
+        whole(&path, &Squares::new(seed)).unwrap();
+        path
+    });
+    fs::copy(two.join("provenance.json"), one.join("provenance.json")).unwrap();
+    for refused in [whole(&one, &Squares::new(1)).unwrap_err(), esscher_lab::read_finished(&one).unwrap_err()]
+    {
+        assert!(
+            matches!(&refused, Error::Foreign { path, .. } if path.ends_with("provenance.json")),
+            "{refused}"
+        );
+    }
+}
+
+#[test]
+fn the_difference_of_two_specifications_is_told_in_words() {
+    let place = tempfile::tempdir().unwrap();
+    let (experiment, file) = (Squares::new(1), place.path().join("spec.toml"));
+    let long = format!("kind = \"squares\"\nseed = 1{}\n", "0".repeat(200));
+    for (found, said) in [
+        (
+            "kind = \"squares\"\nseed = 1",
+            "line 2 of its spec.toml says `seed = 1` without the end of the line, this run says `seed = 1`",
+        ),
+        (
+            "kind = \"squares\"\nseed = 1\n\n",
+            "says nothing, because the line is empty, this run says nothing, because it ends there",
+        ),
+        ("\u{feff}kind = \"squares\"\nseed = 1\n", "says `\\u{feff}kind = \"squares\"`, this run says `kind"),
+        ("kind = \"squares\"\r\nseed = 1\n", "line 1 of its spec.toml says `kind = \"squares\"\\r`"),
+    ] {
+        fs::write(&file, found).unwrap();
+        let refused = whole(place.path(), &experiment).unwrap_err().to_string();
+        assert!(refused.contains(said), "{refused}");
+    }
+    // What differs late in a long line is shown.
+    fs::write(&file, &long).unwrap();
+    let other = Squares { specification: long.replace("0\n", "1\n"), ..Squares::new(1) };
+    let refused = whole(place.path(), &other).unwrap_err().to_string();
+    assert!(refused.contains("000`, this run says `…000") && refused.contains("001`"), "{refused}");
 }
 
 #[test]
@@ -427,10 +493,15 @@ fn an_unfinished_run_is_told_as_such() {
     let experiment = Squares::new(1);
     drop(RunFolder::open(place.path(), &experiment).unwrap());
     assert!(matches!(esscher_lab::read_finished(place.path()).unwrap_err(), Error::Unfinished { .. }));
-    assert!(matches!(
-        esscher_lab::read_finished(&place.path().join("no")).unwrap_err(),
-        Error::NotARun { .. }
-    ));
+    // Neither nothing nor a file is a folder of a run.
+    for name in ["no", "spec.toml"] {
+        let refused = esscher_lab::read_finished(&place.path().join(name)).unwrap_err();
+        assert!(matches!(refused, Error::NotARun { .. }), "{refused}");
+    }
+    let share = place.path().join("run.shard-0-of-2");
+    drop(RunFolder::open(&share, &experiment).unwrap());
+    let hint = esscher_lab::read_finished(&share).unwrap_err().hint(&NAMES).unwrap();
+    assert!(hint.ends_with("compute all shares, then `merge` makes the run"), "{hint}");
 }
 
 fn shard_of(experiment: &Squares, unit: usize) -> Vec<u8> {

@@ -227,3 +227,45 @@ fn a_key_that_stands_twice_is_refused_in_json_as_in_toml() {
         format!("{:?}", Written::from_json(&value).unwrap())
     });
 }
+
+#[test]
+fn a_number_that_a_double_would_change_is_refused_from_toml_and_json() {
+    use esscher_lab::specification::Written;
+    let large = "expected at most 2^53, or a number with an exponent (1e20), which is rounded";
+    for (number, said) in [
+        ("1e-400", "1e-400 is too small for a double, which would hold 0 instead"),
+        ("9007199254740993", &format!("is a whole number that a double cannot hold exactly: {large}")),
+        ("-36893488147419103233", "cannot hold exactly"),
+        ("123456789012345678901234567890123456789012345", "cannot hold exactly"),
+    ] {
+        let toml = mistake(&format!("list = [1, {number}]"));
+        let json =
+            Written::from_json_text(&format!(r#"{{"name": "1 \\\" 2", "list": [1e0, {number}]}}"#)).unwrap();
+        let json = specification::read_written(json, everything).unwrap_err();
+        assert!(toml.message().contains(said) && json.message().contains(said), "{toml}; {json}");
+        assert_eq!(toml.message(), json.message());
+    }
+    assert!(mistake("list = [1e400]").message().contains("1e400 is too large for a double"));
+    assert!(mistake("list = [0x20000000000001]").message().contains("cannot hold exactly"));
+    // What a double holds is read as it is, and fractions are rounded as everywhere.
+    let text = "list = [9007199254740992, 9007199254740993e0, 100000000000000000000, -0e-400, 1e-320, 0.1]";
+    let (found, _) = specification::read("it.toml", text, everything).unwrap();
+    assert_eq!(found.list, [9_007_199_254_740_992.0, 9_007_199_254_740_992.0, 1e20, 0.0, 1e-320, 0.1]);
+}
+
+#[test]
+fn a_name_of_which_nothing_can_be_seen_is_refused() {
+    let named = |name: &str| {
+        specification::read("it.toml", &format!("name = \"{name}\""), |file| file.name("name", None, 5))
+    };
+    for (name, found) in [
+        ("", "0"),
+        (" ", "only white space"),
+        ("\u{2003}\u{2028}\u{2029}", "only white space"),
+        ("longer", "6"),
+    ] {
+        let said = named(name).unwrap_err().message();
+        assert_eq!(said, format!("key `name`: expected a name of 1 to 5 characters, found {found}"));
+    }
+    assert_eq!(named(" a b ").unwrap().0, " a b ");
+}

@@ -18,7 +18,7 @@ impl ModelChoice {
     /// A name that no model has, a path that cannot be read.
     pub fn find(name_or_path: &str, store: &ModelStore) -> Result<Self, ModelError> {
         let (name, sha256) = match store.named(name_or_path) {
-            _ if name_or_path == tiny::NAME => (name_or_path, Parts::alone(tiny::sha256())),
+            _ if name_or_path.eq_ignore_ascii_case(tiny::NAME) => (tiny::NAME, Parts::alone(tiny::sha256())),
             Some(model) => (model.name, model.files.map(|file| file.sha256.to_string())),
             None => (name_or_path, store.find_path(name_or_path)?.map(|file| file.sha256)),
         };

@@ -96,6 +96,7 @@ const NAMES: SettingNames = SettingNames {
     folder: "out=",
     instruction_set: "instruction_set=",
     run: "esscher.run(specification)",
+    merge: "esscher.merge(folders)",
     example: "esscher.example(kind)",
     force: "force=True",
 };

@@ -45,8 +45,8 @@ pub fn commented(specification: &str) -> String {
         out.push('\n');
     }
     let others = schema["properties"].as_object().into_iter().flat_map(|keys| keys.keys());
-    let others: Vec<&str> =
-        others.map(String::as_str).filter(|key| !said.contains([*key].as_slice())).collect();
+    let others = others.map(String::as_str).filter(|key| !key.starts_with('$'));
+    let others: Vec<&str> = others.filter(|key| !said.contains([*key].as_slice())).collect();
     if !others.is_empty() {
         out.push('\n');
         comment(

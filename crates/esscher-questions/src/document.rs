@@ -46,3 +46,9 @@ pub fn provenance_lines(planned: &Planned, provenance: &Provenance) -> Vec<(Stri
     line("kind", planned.question().name.to_string());
     lines
 }
+
+/// With a capital, to begin a heading or a sentence.
+pub(crate) fn capitalised(words: &str) -> String {
+    let mut letters = words.chars();
+    letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
+}

@@ -35,6 +35,11 @@ impl Question {
     pub fn schema(&self) -> Value {
         let common = [
             ("kind", json!({ "const": self.name, "description": self.summary }), true),
+            (
+                "$schema",
+                json!({ "type": "string", "description": "For editors: where this schema is" }),
+                false,
+            ),
             ("title", json!({ "type": "string", "description": "The heading of its report" }), false),
             (
                 "seed",

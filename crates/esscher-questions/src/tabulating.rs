@@ -1,6 +1,6 @@
 //! What readers of a table are spared: columns that say the same in every row or nothing, and digits beyond three.
 
-use esscher_report::{Block, Cell, DataTable, Section, literal};
+use esscher_report::{Block, Cell, DataTable, literal};
 
 /// A table that is made column by column, with a row for each of some lines.
 pub struct Tabulation<'a, T> {
@@ -108,11 +108,6 @@ pub fn table(id: &str, caption: impl ToString, rows: Vec<Vec<(&str, Cell)>>) -> 
 /// Named entries.
 pub fn facts<'a>(facts: impl IntoIterator<Item = (&'a str, String)>) -> Block {
     Block::Facts(facts.into_iter().map(|(name, value)| (name.to_string(), value)).collect())
-}
-
-/// A section that judges nothing.
-pub fn section(id: &str, title: &str, blocks: Vec<Block>) -> Section {
-    Section { id: id.to_string(), title: title.to_string(), verdict: None, blocks }
 }
 
 #[cfg(test)]

@@ -2,7 +2,8 @@
 
 use esscher_core::Unwatched;
 use esscher_lab::{Experiment, Table};
-use esscher_questions::{Planned, Settings, questions};
+use esscher_questions::{Planned, Settings, large_prompts, questions, recall};
+use esscher_report::Block;
 
 fn read(text: &str) -> Planned {
     Planned::read("test.toml", text, Settings::default()).unwrap()
@@ -49,6 +50,11 @@ fn inline_goes_where_softmax_goes_for_gaussian_tokens() {
     }
     let sections = planned.sections(&result).unwrap();
     assert_eq!(sections.len(), 1);
+    // One limit beside that of softmax, which nothing has named before.
+    let rows: Vec<large_prompts::answer::Row> = result.read().unwrap();
+    let two = rows.into_iter().filter(|row| ["softmax", "linear-elu"].contains(&row.mechanism.as_str()));
+    let said = lead(&planned, &Table::of(&two.collect::<Vec<_>>()).unwrap());
+    assert!(said.contains(" Another limit is that of linear-elu, "), "{said}");
 }
 
 #[test]
@@ -66,6 +72,33 @@ fn trained_models_stream_as_they_were_trained() {
         assert!(last < 0.9 * first, "{mechanism}: {last} after {first}");
     }
     assert_eq!(planned.sections(&result).unwrap().len(), 1);
+}
+
+/// The finding that a table tells.
+fn lead(planned: &Planned, table: &Table) -> String {
+    match &planned.sections(table).unwrap()[0].blocks[0] {
+        Block::Lead(lead) => lead.clone(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn trainings_that_diverge_are_named() {
+    let planned = example("recall");
+    let rows: Vec<recall::answer::Row> = run(&planned).read().unwrap();
+    let told = |tested: &[&str]| {
+        // What diverged is not tested; without a finite first loss it leaves no row at all.
+        let left = rows.iter().filter(|row| tested.contains(&row.mechanism.as_str()));
+        lead(&planned, &Table::of(&left.cloned().collect::<Vec<_>>()).unwrap())
+    };
+    assert!(!told(&["softmax", "gla"]).contains("diverged"));
+    let said = told(&["softmax"]);
+    assert!(said.ends_with(" Training diverged: gla. Try a smaller learning rate."), "{said}");
+    let said = told(&[]);
+    assert!(
+        said.starts_with("No model could be asked") && said.contains("diverged: softmax, gla."),
+        "{said}"
+    );
 }
 
 #[test]

@@ -90,6 +90,7 @@ fn differences(runs: &[Compared], names: &[String]) -> Section {
         (1, 0) => "One key differs; there is no other.".to_string(),
         (1, 1) => "One key differs; one is the same.".to_string(),
         (1, same) => format!("One key differs; {same} are the same."),
+        (many, 1) => format!("{many} keys differ; one is the same."),
         (many, same) => format!("{many} keys differ; {same} are the same."),
     };
     let mut blocks = vec![Block::Lead(lead)];
@@ -167,7 +168,8 @@ fn keyed(blocks: &[Block]) -> Vec<(Key, &Block)> {
             Block::Panels(panels) => ("panels", panels.id.as_str()),
             Block::HeatMap(map) => ("map", map.id.as_str()),
             Block::Tiles(tiles) => ("tiles", tiles.id.as_str()),
-            Block::Folded { title, .. } => ("folded", title.as_str()),
+            // A title may hold numbers of its run.
+            Block::Folded { id, title, .. } => ("folded", if id.is_empty() { title } else { id }.as_str()),
             Block::Cards(_) => continue,
         };
         let place = known.iter().filter(|(key, _)| key.kind == kind && key.id == id).count();
@@ -217,10 +219,16 @@ fn one(same: &[(usize, &Block)], names: &[String]) -> Vec<Block> {
             drawn(&figures, names)
         }
         Block::Table(_) => tables(same, names),
-        Block::Folded { id, title, .. } => {
+        Block::Folded { id, .. } => {
+            let titles = same.iter().filter_map(|(run, block)| match block {
+                Block::Folded { title, .. } => Some((*run, title)),
+                _ => None,
+            });
+            let titles: Vec<(usize, &String)> = titles.collect();
+            let title = said_once(&titles, names);
             let parts: Vec<(usize, &[Block])> =
                 same.iter().map(|(run, block)| (*run, block.folded())).collect();
-            vec![Block::Folded { id: id.clone(), title: title.clone(), blocks: join(&parts, names) }]
+            vec![Block::Folded { id: id.clone(), title, blocks: join(&parts, names) }]
         }
         _ if is_alike => vec![(*first).clone()],
         Block::Lead(_) | Block::Prose(_) => each(&|name, _, block| match block {
@@ -409,9 +417,13 @@ impl Colours {
 /// How far series of the same name are apart, in words.
 fn apart(left: &(usize, &Figure), right: &(usize, &Figure), names: &[String]) -> Option<String> {
     let (mut equal, mut different) = (Vec::new(), Vec::new());
-    for series in left.1.series.iter().filter(|series| !series.name.trim().is_empty()) {
+    for (place, series) in
+        left.1.series.iter().enumerate().filter(|(_, series)| !series.name.trim().is_empty())
+    {
         let same = |other: &&Series| other.name == series.name && other.mark == series.mark;
-        let Some(other) = right.1.series.iter().find(same) else { continue };
+        // Guides of one name stand in the same order in both.
+        let before = left.1.series[..place].iter().filter(same).count();
+        let Some(other) = right.1.series.iter().filter(same).nth(before) else { continue };
         let Some(apart) = Apart::largest(&series.points, &other.points, left.1.y.scale) else { continue };
         match apart.difference == 0.0 {
             true => equal.push(plainly(&series.name)),

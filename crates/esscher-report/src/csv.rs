@@ -1,13 +1,14 @@
 //! Tables and the data of drawings as CSV (RFC 4180), with every digit of the numbers.
 //!
 //! Text that a spreadsheet would take for a formula (it begins with `=`, `+`, `-`, `@`, a tab or the end of a line, as OWASP
-//! lists them) gets a single quote in front and stands between double quotes. Numbers, negative ones too, stay numbers.
+//! lists them) gets a single quote in front and stands between double quotes. Numbers, negative ones too, stay numbers. Characters that
+//! would steer a terminal or the direction of reading are written as `\u{1b}`, as in every other output.
 
 use crate::document::{Cell, DataTable};
 use crate::drawing::Drawing;
 use crate::figure::Figure;
 use crate::heat_map::{HeatMap, name};
-use crate::literal::unhidden;
+use crate::literal::{unhidden, visible};
 use crate::numbers::machine;
 use crate::prose;
 
@@ -24,7 +25,7 @@ pub fn table(table: &DataTable) -> String {
         .collect();
     let mut out = String::new();
     let headings = (0..width).flat_map(|column| {
-        let heading = table.columns.get(column).map_or_else(String::new, |heading| prose::unmarked(heading));
+        let heading = table.columns.get(column).map_or_else(String::new, |heading| prose::plain(heading));
         let error = has_error[column].then(|| format!("{heading} error").trim_start().to_string());
         [Some(heading), error].into_iter().flatten().map(Field::Text)
     });
@@ -32,7 +33,7 @@ pub fn table(table: &DataTable) -> String {
     for row in &table.rows {
         let fields = (0..width).flat_map(|column| {
             let (value, error) = match row.get(column) {
-                Some(Cell::Text(text)) => (Field::Text(prose::unmarked(text)), None),
+                Some(Cell::Text(text)) => (Field::Text(prose::plain(text)), None),
                 Some(Cell::Integer(value)) => (Field::Number(value.to_string()), None),
                 Some(Cell::Number { value, error }) => (Field::Number(machine(*value)), *error),
                 Some(Cell::Missing) | None => (Field::Empty, None),
@@ -104,7 +105,7 @@ enum Field {
 
 /// A label or a name, its subscripts as they are written.
 fn text(label: &str) -> Field {
-    Field::Text(unhidden(label))
+    Field::Text(visible(&unhidden(label)))
 }
 
 fn number(value: Option<f64>) -> Field {

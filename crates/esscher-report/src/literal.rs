@@ -38,7 +38,8 @@ pub(crate) fn unhidden(text: &str) -> String {
     text.chars().map(meant).collect()
 }
 
-/// Text without characters that would steer a terminal, a page or the direction of reading: they are written as `\u{1b}`.
+/// Text without characters that would steer a terminal, a page or the direction of reading, or would not be seen: they are written as
+/// `\u{1b}`.
 /// Tabs and ends of lines stay.
 pub(crate) fn visible(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -53,16 +54,9 @@ pub(crate) fn visible(text: &str) -> String {
 }
 
 fn steers(character: char) -> bool {
-    match character {
-        '\t' | '\n' | '\r' => false,
-        // Marks of the direction; separators of lines and paragraphs; embeddings, overrides and isolates; noncharacters.
-        '\u{61c}'
-        | '\u{200e}'..='\u{200f}'
-        | '\u{2028}'..='\u{202e}'
-        | '\u{2066}'..='\u{2069}'
-        | '\u{fdd0}'..='\u{fdef}' => true,
-        other => other.is_control() || u32::from(other) & 0xfffe == 0xfffe,
-    }
+    // Noncharacters: the last two of every plane, and a block of 32.
+    let is_none = u32::from(character) & 0xfffe == 0xfffe || ('\u{fdd0}'..='\u{fdef}').contains(&character);
+    !matches!(character, '\t' | '\n' | '\r') && (esscher_core::steers(character) || is_none)
 }
 
 #[cfg(test)]
@@ -86,6 +80,7 @@ mod tests {
             visible("\u{202e}\u{2066}\u{2028}\u{fdd0}\u{ffff}"),
             "\\u{202e}\\u{2066}\\u{2028}\\u{fdd0}\\u{ffff}"
         );
+        assert_eq!(visible("a\u{200b}\u{feff}"), "a\\u{200b}\\u{feff}");
         assert_eq!(visible("é\t\n שלום 👩\u{200d}🔬"), "é\t\n שלום 👩\u{200d}🔬");
     }
 }

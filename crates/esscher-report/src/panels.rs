@@ -34,10 +34,14 @@ impl Panels {
     /// All series over one another, each with the name of its panel: for data files and for the range of the axes.
     pub(crate) fn merged(&self) -> Figure {
         let series = self.panels.iter().flat_map(|panel| {
-            panel.series.iter().map(|series| match series.name.is_empty() {
-                true => series.clone(),
-                false => Series { name: format!("{}: {}", panel.title, series.name), ..series.clone() },
-            })
+            // Colours mean the same in every panel, but a series without a name belongs to one of its own panel.
+            let alone = self.alone(panel);
+            let name = |series: &Series| format!("{}: {}", panel.title, alone.data_name(series));
+            panel
+                .series
+                .iter()
+                .map(|series| Series { name: name(series), ..series.clone() })
+                .collect::<Vec<_>>()
         });
         self.drawn_with(series.collect())
     }

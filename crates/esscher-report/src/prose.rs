@@ -76,12 +76,7 @@ fn link(text: &str) -> Option<(&str, &str, &str)> {
 ///
 /// Control characters and overrides of the direction of reading are written as `\u{1b}`.
 pub fn plain(prose: &str) -> String {
-    visible(&unmarked(prose))
-}
-
-/// Prose without its marks, every other character as it is: for data.
-pub(crate) fn unmarked(prose: &str) -> String {
-    plain_spans(&spans(prose), false)
+    visible(&plain_spans(&spans(prose), false))
 }
 
 /// Prose as plain text in which addresses of the web stand after the words that lead to them: for terminals.

@@ -32,12 +32,13 @@ pub fn brief(document: &Document) -> String {
         .collect();
     let mut told = String::new();
     for words in if leads.is_empty() { vec![plain(&document.summary)] } else { leads } {
-        wrap(&mut told, words.trim(), "", "");
+        // The last line may end with two signs more.
+        wrap_at(LINE - 2, &mut told, words.trim(), "", "");
     }
     let lines: Vec<&str> = told.lines().filter(|line| !line.trim().is_empty()).collect();
     for (index, line) in lines.iter().take(BRIEF_LINES).enumerate() {
         let goes_on = index + 1 == BRIEF_LINES && lines.len() > BRIEF_LINES;
-        out.push_str(&cut(line.to_string(), LINE - 2));
+        out.push_str(line);
         out.push_str(if goes_on { " …\n" } else { "\n" });
     }
     if let Some((title, plot)) = document.sections.iter().find_map(|section| first_plot(&section.blocks)) {
@@ -238,11 +239,15 @@ fn paragraph(out: &mut String, words: &str, indent: &str) {
 }
 
 fn wrap(out: &mut String, words: &str, first: &str, others: &str) {
+    wrap_at(LINE, out, words, first, others);
+}
+
+fn wrap_at(width: usize, out: &mut String, words: &str, first: &str, others: &str) {
     let mut line = first.to_string();
     let mut empty = true;
     let words = visible(words);
-    for word in words.split(' ').flat_map(|word| pieces(word, LINE - length(others))) {
-        if !empty && length(&line) + 1 + length(word) > LINE {
+    for word in words.split(' ').flat_map(|word| pieces(word, width - length(others))) {
+        if !empty && length(&line) + 1 + length(word) > width {
             out.push_str(&line);
             out.push('\n');
             line = others.to_string();

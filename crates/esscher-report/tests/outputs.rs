@@ -416,8 +416,10 @@ fn tiles_say_the_same_in_every_output() -> Result<(), esscher_report::DrawingErr
 fn panels_share_axes_and_a_legend() -> Result<(), esscher_report::DrawingError> {
     let panel = |title: &str, height: f64| {
         let points = (0..5).map(|k| Point::new(f64::from(k), height * f64::from(k))).collect();
-        let series = vec![Series { name: "measured".into(), mark: Mark::Line, colour: 3, points }];
-        Panel { title: title.into(), series }
+        let bound = vec![Point::new(1.0, 7.0 * height)];
+        let bound = Series { name: String::new(), mark: Mark::Dashed, colour: 3, points: bound };
+        let measured = Series { name: "measured".into(), mark: Mark::Line, colour: 3, points };
+        Panel { title: title.into(), series: vec![measured, bound] }
     };
     let panels = Panels {
         id: "laws".into(),
@@ -432,7 +434,11 @@ fn panels_share_axes_and_a_legend() -> Result<(), esscher_report::DrawingError> 
     let scale = &data["figures"][0]["specification"]["layer"][0]["encoding"]["y"]["scale"]["domain"];
     assert_eq!(scale[0], 0.0);
     assert_eq!(data["figures"][0]["panels"].as_array().map(Vec::len), Some(2));
-    assert!(csv::drawing(&panels).contains("signs: measured,4,400\n"));
+    let data = csv::drawing(&panels);
+    assert!(
+        data.contains("signs: measured,4,400\n") && data.contains("signs: measured (dashed),1,700\n"),
+        "{data}"
+    );
     assert!(png(&panels)?.starts_with(b"\x89PNG"));
     Ok(())
 }

@@ -166,6 +166,7 @@ fn payloads() -> Vec<String> {
         "\u{202e}desrever\u{202c} \u{2066}x\u{2069}",
         "\u{1b}[31mred\u{1b}]0;title\u{7}",
         "\u{9b}31m\u{0}\u{8}\u{7f}",
+        "\u{feff}no\u{200b}width\u{ad}",
         "\u{fdd0}x\u{fdd0} \u{fdd3}1 \u{ffff}",
         "“quoted” ‘text’ «so»",
         "👩\u{200d}🔬 🎲",
@@ -183,7 +184,9 @@ fn payloads() -> Vec<String> {
 fn shown(payload: &str) -> String {
     let steers = |c: char| {
         !"\t\n\r".contains(c)
-            && (c.is_control() || "\u{2028}\u{2029}\u{202c}\u{202e}\u{2066}\u{2069}\u{ffff}".contains(c))
+            && (c.is_control()
+                || "\u{ad}\u{200b}\u{2028}\u{2029}\u{202c}\u{202e}\u{2066}\u{2069}\u{feff}\u{ffff}"
+                    .contains(c))
     };
     let noncharacter = |c: char| if ('\u{fdd0}'..='\u{fdef}').contains(&c) { '\u{fffd}' } else { c };
     let write =
@@ -279,6 +282,7 @@ fn literal_text_comes_back_from_every_output() {
             "{payload:.40}"
         );
         let data: serde_json::Value = serde_json::from_str(data.split_once("</script>").unwrap().0).unwrap();
+        assert!(!data.to_string().contains(['\u{7f}', '\u{200b}', '\u{202e}', '\u{2066}']), "{payload:.40}");
         assert_eq!(data["figures"][0]["series"][0]["name"], serde_json::json!([shown]), "{payload:.40}");
 
         let terminal = text(&document);
@@ -309,19 +313,14 @@ fn literal_text_comes_back_from_every_output() {
                 (Block::Table(table), _) => (csv::table(table), latex::table(table)),
                 _ => continue,
             };
-            // In data every character stays, with a quote before what a spreadsheet would compute.
-            let kept: String = payload
-                .chars()
-                .map(|sign| if ('\u{fdd0}'..='\u{fdef}').contains(&sign) { '\u{fffd}' } else { sign })
-                .collect();
             // Data of panels names the panel and the series.
-            let twice = |one: &str| match block {
-                Block::Panels(_) => format!("{one}: {one}"),
-                _ => one.to_string(),
+            let shown = match block {
+                Block::Panels(_) => format!("{shown}: {shown}"),
+                _ => shown.clone(),
             };
-            let (kept, shown) = (twice(&kept), twice(&shown));
-            let kept =
-                if kept.starts_with(['=', '+', '-', '@', '\t', '\r']) { format!("'{kept}") } else { kept };
+            // In data a quote stands before what a spreadsheet would compute.
+            let is_formula = shown.starts_with(['=', '+', '-', '@', '\t', '\r']);
+            let kept = if is_formula { format!("'{shown}") } else { shown.clone() };
             let read = fields(&csv);
             if matches!(block, Block::Figure(_)) {
                 assert_eq!(read[1], [kept.as_str(), "1", "2", "-1", "5"], "{payload:.40}");

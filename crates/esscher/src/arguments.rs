@@ -149,7 +149,7 @@ pub(crate) struct Common {
     #[arg(long, short, global = true)]
     pub(crate) quiet: bool,
     /// Threads; results do not depend on them [default: all cores]
-    #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(long, global = true, value_name = "N", allow_negative_numbers = true, value_parser = threads)]
     pub(crate) threads: Option<u16>,
     /// Instructions of the simulations: portable, avx2 or avx512; part of a result's identity (merging takes that of the
     /// shards) [default: the best here]
@@ -162,6 +162,12 @@ impl Common {
     pub(crate) fn shows_progress(&self) -> bool {
         !self.quiet && (!self.json || std::io::stderr().is_terminal())
     }
+}
+
+/// A number of threads as it is typed.
+fn threads(text: &str) -> Result<u16, String> {
+    let number = text.parse().ok().filter(|threads| (1..=1024).contains(threads));
+    number.ok_or_else(|| "expected a whole number from 1 to 1024".to_string())
 }
 
 /// A seed as it is typed.
@@ -221,7 +227,7 @@ pub(crate) enum Command {
     },
     /// Answer a question from a file, TOML or JSON, on the terminal: no run folder
     Ask {
-        /// A specification (`esscher example QUESTION` prints one)
+        /// A specification (`esscher example QUESTION` prints one), or `-` for one on standard input
         file: PathBuf,
         /// Replaces the seed of the specification
         #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = seed)]

@@ -1,8 +1,10 @@
 //! How the program ends: exit codes, and errors as a line with a hint and a kind.
 
 use crate::words;
+use esscher_core::visible;
 use esscher_lab::{ErrorKind, SettingNames};
 use esscher_questions::conduct;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -97,6 +99,12 @@ impl Trouble {
             let message = format!("there is no command `{word}`");
             return Trouble::with_hint(ErrorKind::Usage, message, words::instead_of(word));
         }
+        if error.kind() == Parsed::InvalidUtf8 {
+            let is_text = |argument: &OsString| argument.to_str().is_some();
+            let found = std::env::args_os().find(|argument| !is_text(argument)).unwrap_or_default();
+            let message = format!("`{}` is not UTF-8 text", visible(&found.to_string_lossy()));
+            return Trouble::with_hint(ErrorKind::Usage, message, "if it is a file, rename it");
+        }
         let text = error.render().to_string();
         let one_line = |lines: &str| lines.split_whitespace().collect::<Vec<_>>().join(" ");
         let mut paragraphs = text.split("\n\n").map(one_line);
@@ -110,7 +118,9 @@ impl Trouble {
             rest.iter().find_map(|paragraph| Some(paragraph.strip_prefix(begin)?.trim().to_string()))
         };
         let usage = || Some(format!("the usage is {}", find("Usage:")?));
-        let hint = find("tip:").or_else(usage).filter(|_| error.use_stderr());
+        // `-- --format` would be one more argument, which is not what was meant.
+        let tip = find("tip:").filter(|tip| !tip.contains("'-- "));
+        let hint = tip.or_else(usage).filter(|_| error.use_stderr());
         let hint = hint.unwrap_or_else(|| "`esscher --help` explains all commands".to_string());
         Trouble::with_hint(ErrorKind::Usage, message, hint)
     }
@@ -154,6 +164,7 @@ const NAMES: SettingNames = SettingNames {
     folder: "--out",
     instruction_set: "--instruction-set",
     run: "esscher run FILE.toml",
+    merge: "esscher merge SHARD…",
     example: "esscher example QUESTION",
     force: "--force",
 };

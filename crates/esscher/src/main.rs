@@ -20,9 +20,9 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    // Before the arguments are understood, and also if they are not: machines read JSON then too.
-    let json =
-        std::env::args_os().take_while(|argument| argument != "--").any(|argument| argument == "--json");
+    // Before the arguments are understood, and also if they are not: machines read JSON then too. Also behind a `--`: whoever wrote
+    // `--tokens -- --json` meant an option.
+    let json = std::env::args_os().any(|argument| argument == "--json");
     progress::listen_to_signals(json);
     match carry_out(json) {
         Ok(ending) => ending.code(),

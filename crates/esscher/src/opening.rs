@@ -32,7 +32,7 @@ fn opening(report: &Path) -> String {
     let is_report = report.file_name().is_some_and(|name| name == REPORT);
     match is_report && !folder.is_empty() && !folder.starts_with('-') && folder.chars().all(is_plain) {
         true => format!("esscher open {folder}"),
-        false => "the same command with --open".to_string(),
+        false => format!("open {} in a browser", shown(report)),
     }
 }
 
@@ -94,7 +94,8 @@ pub(crate) fn in_browser(file: &Path) -> Result<(), String> {
     let (program, before): (&str, &[&str]) = if cfg!(target_os = "macos") {
         ("open", &[])
     } else if cfg!(windows) {
-        ("cmd", &["/C", "start", ""])
+        // No shell: a name may hold signs that one would take for its own.
+        ("rundll32", &["url.dll,FileProtocolHandler"])
     } else {
         ("xdg-open", &[])
     };

@@ -1,7 +1,7 @@
 //! Options of quick questions and of the audit, made from their keys: the same names, documentation, defaults and checks as everywhere.
 
 use crate::arguments::{ATTEND_EXAMPLES, HORIZON_EXAMPLES};
-use crate::arrays::{Array, ArrayFile, MOST_IN_TOKENS};
+use crate::arrays::{Array, ArrayFile, MOST_IN_TOKENS, per_cent};
 use crate::ending::Trouble;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use esscher_core::measure::Law;
@@ -108,8 +108,9 @@ fn with_options(mut command: Command, properties: Vec<(String, Value, bool)>) ->
 const VALUES: &str = "\
     A LAW is `gaussian:4` for dimension 4, `rademacher:4:0.5` with standard deviation 0.5, or any table as in \
     specifications, '{family = \"gaussian\", dimension = 2, mean = [0, 1]}'; `esscher list measures` names the families. \
-    Tokens may also be an array of L rows in a file, FILE.npy, FILE.npz:NAME, FILE.csv, or `-` for text on standard input. \
-    A MATRIX is a number (times the identity), rows like `1,0;0,1` or [[1,0],[0,1]], or a file. A NUMBER may be a per cent: 1%.";
+    Tokens may also be an array of L rows: numbers like `1,0;0,1` or [[1,0],[0,1]], a file FILE.npy, FILE.npz:NAME, FILE.csv, \
+    or `-` for text on standard input. A MATRIX is a number (times the identity), rows of numbers, or a file. \
+    Numbers may be per cents: 1%.";
 
 fn value_name(schema: &Value) -> &'static str {
     match (schema["format"].as_str(), schema["type"].as_str()) {
@@ -147,7 +148,18 @@ fn entries(
 ) -> Result<Vec<(String, Written)>, Trouble> {
     let mut entries = Vec::new();
     let mut tables: Vec<(String, Vec<(String, Written)>)> = Vec::new();
-    for option in options(properties) {
+    let options = options(properties);
+    let is_piped = |option: &&QuestionOption| {
+        let takes_arrays = !option.schema["format"].is_null();
+        takes_arrays && given.get_one::<String>(&option.key).is_some_and(|text| text == "-")
+    };
+    let piped: Vec<String> =
+        options.iter().filter(is_piped).map(|option| format!("--{}", option.key)).collect();
+    if piped.len() > 1 {
+        let message = format!("standard input is given to {}: expected one `-` at most", piped.join(" and "));
+        return Err(Trouble::with_hint(ErrorKind::Usage, message, "write the other arrays into files"));
+    }
+    for option in options {
         if option.schema["type"] == "boolean" {
             entries.extend(given.get_flag(&option.key).then(|| (option.key, Written::Truth(true))));
             continue;
@@ -172,14 +184,9 @@ fn number(text: &str) -> Written {
     Written::typed_number(text).unwrap_or_else(|| Written::Text(text.to_string()))
 }
 
-/// A real number, which may be written as a per cent: `1%` is 0.01, to the last digit.
+/// A real number, which may be written as a per cent.
 fn share(text: &str) -> Written {
-    let per_cent = text.trim().strip_suffix('%').map(str::trim_end);
-    let shifted = per_cent.filter(|digits| !digits.contains(['e', 'E'])).map(|digits| format!("{digits}e-2"));
-    match shifted.and_then(|shifted| shifted.parse::<f64>().ok()) {
-        Some(share) => Written::number(share),
-        None => number(text),
-    }
+    per_cent(text).map_or_else(|| number(text), Written::number)
 }
 
 fn value(option: &QuestionOption, texts: &[&str]) -> Result<Written, Trouble> {
@@ -218,8 +225,16 @@ fn rows(array: &Array) -> Written {
 
 /// A law: a table as in specifications, its short form, or an array of tokens in a file.
 fn law(key: &str, text: &str) -> Result<Written, Trouble> {
-    if let Some(file) = ArrayFile::named(text) {
-        let prompt = Arc::new(file.read(MOST_IN_TOKENS)?.prompt()?);
+    // No law begins as a number does.
+    let is_typed =
+        text.trim_start().starts_with(['[', '+', '-', '.', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9']);
+    let array = match ArrayFile::named(text) {
+        Some(file) => Some(file.read(MOST_IN_TOKENS)?),
+        None if is_typed && !Path::new(text).exists() => Some(Array::read(text)?),
+        None => None,
+    };
+    if let Some(array) = array {
+        let prompt = Arc::new(array.prompt()?);
         return Ok(match key {
             "tokens" => Written::native(GivenTokens(prompt), text),
             _ => Written::native::<Law>(prompt, text),
@@ -229,9 +244,11 @@ fn law(key: &str, text: &str) -> Result<Written, Trouble> {
         let refused = |reason| Trouble::request(ErrorKind::Usage, format!("--{key}: {reason}"));
         return Written::from_toml(text).map_err(refused);
     }
-    if Path::new(text).is_file() {
-        let message = format!("--{key}: {text} is a file, but its name does not end like one of an array");
-        let hint = "arrays are files .npy, .npz:NAME, .csv, .tsv or .txt";
+    // Every law has a colon.
+    if !text.contains(':') || Path::new(text).exists() {
+        let message = format!("--{key}: `{text}` is neither a law nor an array");
+        let hint = "a law is written like gaussian:4 or rademacher:4:0.5; an array is numbers like [[1, 2], [3, 4]], or a file whose \
+                    name ends in .npy, .npz, .csv, .tsv or .txt";
         return Err(Trouble::with_hint(ErrorKind::Usage, message, hint));
     }
     Ok(Written::Text(text.to_string()))

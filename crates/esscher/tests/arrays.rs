@@ -202,6 +202,52 @@ fn an_entry_that_was_left_out_is_no_number() {
 }
 
 #[test]
+fn a_number_is_what_was_typed_wherever_it_is_typed_or_it_is_refused() {
+    let place = tempfile::tempdir().unwrap();
+    let attend = |option: &str, number: &str| {
+        let tokens = if option == "--tokens" { number } else { "gaussian:1" };
+        let mut asked = vec!["attend", "--tokens", tokens];
+        if option != "--query" {
+            asked.extend(["--query", "1"]);
+        }
+        if option != "--tokens" {
+            asked.extend([option, number]);
+        }
+        asked.into_iter().map(str::to_string).collect::<Vec<_>>()
+    };
+    let tell =
+        |asked: &[String]| refuse(place.path(), &asked.iter().map(String::as_str).collect::<Vec<_>>(), 2);
+    for option in ["--query", "--score", "--value", "--tokens"] {
+        for (number, said) in [
+            ("1e-400", "1e-400 is too small for a double"),
+            ("1e400", "1e400 is too large for a double"),
+            ("9007199254740993", "9007199254740993 is a whole number that a double cannot hold exactly"),
+        ] {
+            for number in [number.to_string(), format!("[[{number}]]")] {
+                let told = tell(&attend(option, &number));
+                assert!(told.contains(said), "{option} {number}: {told}");
+            }
+        }
+    }
+    for law in ["gaussian:1:1e-400", "{family='gaussian',dimension=1,scale=1e-400}"] {
+        assert!(tell(&attend("--tokens", law)).contains("1e-400 is too small for a double"), "{law}");
+    }
+}
+
+#[test]
+fn tokens_and_per_cents_are_taken_as_they_are_typed() {
+    let place = tempfile::tempdir().unwrap();
+    fs::write(place.path().join("same.csv"), "1,2\n3,4\n").unwrap();
+    let attend = |tokens: &str, query: &str, score: &str| {
+        succeed(place.path(), &["attend", "--tokens", tokens, "--query", query, "--score", score])
+    };
+    let expected = attend("same.csv", "0.1,-0.2", "0.5");
+    for tokens in ["[[1,2],[3,4]]", "1,2;3,4"] {
+        assert_eq!(attend(tokens, "10%,-20%", "50%"), expected, "{tokens}");
+    }
+}
+
+#[test]
 fn the_tolerance_of_an_output_knows_what_cancelled() {
     let place = tempfile::tempdir().unwrap();
     let folder = place.path();

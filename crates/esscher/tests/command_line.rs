@@ -249,6 +249,25 @@ fn a_mistake_in_a_specification_is_told_with_file_line_and_key() {
 }
 
 #[test]
+fn a_specification_may_be_json_in_any_file_or_piped() {
+    use std::io::Write;
+    let place = tempfile::tempdir().unwrap();
+    let json = r#"{"$schema": "x", "kind": "attend", "query": [1], "tokens": "gaussian:1"}"#;
+    fs::write(place.path().join("q.txt"), json).unwrap();
+    let expected = succeed(place.path(), &["ask", "q.txt"]);
+    for text in [json, "kind = 'attend'\nquery = [1]\ntokens = 'gaussian:1'"] {
+        let mut command = common::esscher(place.path(), &["ask", "-"]);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+        assert_eq!(texts(&child.wait_with_output().unwrap()).0, expected);
+    }
+    assert!(refuse(place.path(), &["run", "q.txt"], 2).contains("looks like JSON"));
+    fs::write(place.path().join("h.toml"), "kind = 'horizon'\ntokens = 'cube:2'\ntolerance = 1").unwrap();
+    let told = refuse(place.path(), &["ask", "h.toml"], 2);
+    assert!(told.contains("h.toml:2:1: key `tokens`: prompts of this law can only be simulated"), "{told}");
+}
+
+#[test]
 fn help_completions_and_manual_come_from_one_definition() {
     let place = tempfile::tempdir().unwrap();
     let help = succeed(place.path(), &["--help"]);
@@ -530,7 +549,7 @@ fn with_json_every_command_prints_one_object_and_every_error_has_a_kind() {
         ("report empty", "unfinished", 1),
         ("open empty", "unfinished", 1),
         ("open --out empty", "unfinished", 1),
-        ("horizon --tokens rademacher:2 --tolerance 1%", "mathematics", 2),
+        ("horizon --tokens rademacher:2 --tolerance 1%", "usage", 2),
         ("audit gpt2", "unknown", 2),
         ("audit Qwen/Qwen2-0.5B", "file", 2),
         ("merge runs/asked.shard-1-of-2 --out other", "unfinished", 1),
@@ -545,6 +564,10 @@ fn with_json_every_command_prints_one_object_and_every_error_has_a_kind() {
         assert!(found["error"].is_string() && found.get("hint").is_some(), "{line}: {found}");
     }
     let (found, code) = object(folder, &[]);
+    assert_eq!((&found["kind"], code), (&"usage".into(), 2), "{found}");
+    // A value that was forgotten takes the options behind it along.
+    let forgotten = ["attend", "--tokens", "--", "--query", "1", "--json"];
+    let (found, code) = in_json(&common::esscher(folder, &forgotten).output().unwrap(), "--tokens --");
     assert_eq!((&found["kind"], code), (&"usage".into(), 2), "{found}");
     let documented = include_str!("../../../docs/command-line.md");
     for kind in <esscher_lab::ErrorKind as esscher_lab::Named>::ALL {
@@ -720,7 +743,21 @@ fn what_people_try_first_leads_to_what_is_right() {
         ("plot", "figures are made by `esscher run"),
         ("repro", "did you mean `reproduce`?"),
         ("horizn", "did you mean `horizon`?"),
-        ("horizon --tokens rademacher:3 --tolerance 0.01", "esscher attend --tokens LAW --query"),
+        (
+            "horizon --tokens rademacher:3 --tolerance 0.01",
+            "--tokens: prompts of this law can only be simulated",
+        ),
+        ("horizon --tokens rademacher:3 --tolerance 0.01", "hint: ask `attend`"),
+        (
+            "horizon --tokens gaussian:1 --query 1 --tolerance inf",
+            "--tolerance: expected a finite number, found inf",
+        ),
+        ("horizon --tokens gaussian:1 --query 1 --tolerance 1e400", "1e400 is too large for a double"),
+        ("attend --tokens p.parquet --query 1", "name ends in .npy, .npz, .csv, .tsv or .txt"),
+        ("attend --tokens - --query -", "standard input is given to --tokens and --query"),
+        ("list --threads 0", "expected a whole number from 1 to 1024"),
+        ("list --threads 99999999999999999999", "expected a whole number from 1 to 1024"),
+        ("list --format json", "the usage is esscher list"),
         #[cfg(feature = "audit")]
         ("audit gpt2", "smollm2"),
         #[cfg(feature = "audit")]

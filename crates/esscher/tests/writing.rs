@@ -64,6 +64,12 @@ fn a_report_is_written_into_pipes_and_devices_and_behind_links() {
     assert!(fs::read(folder.join("read.html")).unwrap().starts_with(b"<!DOCTYPE html>"));
     assert!(fs::metadata(folder.join("fifo")).unwrap().file_type().is_fifo());
 
+    // On standard output nothing stands behind it.
+    for json in [&[][..], &["--json"]] {
+        let page = succeed(folder, &[&["report", "runs/ok", "--out", "/dev/stdout"], json].concat());
+        assert!(page.starts_with("<!DOCTYPE html>") && page.trim_end().ends_with("</html>"));
+    }
+
     symlink("/dev/null", folder.join("null")).unwrap();
     succeed(folder, &["report", "runs/ok", "--out", "null"]);
     assert!(fs::metadata("/dev/null").unwrap().file_type().is_char_device());

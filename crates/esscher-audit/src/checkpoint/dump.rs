@@ -20,7 +20,7 @@ use esscher_numpy::{Archive, ArchiveError, Header};
 use sha2::{Digest, Sha256};
 
 use super::safetensors;
-use super::tensors::{Stored, Tensors, shown};
+use super::tensors::{POSITIVE_SINGLE, Stored, Tensors, shown};
 use crate::Error;
 use crate::head::LARGEST_DIMENSION;
 use crate::model::{LayerInput, OutputProjection, Shape};
@@ -78,13 +78,18 @@ pub fn ends_like_archive(name: &str, last: &[u8]) -> Result<(), Error> {
 
 /// Whether safetensors are a dump and not a model.
 pub(super) fn is_dump(file: &str, bytes: &[u8]) -> bool {
-    safetensors::parse(file, bytes).is_ok_and(|parsed| parsed.tensor("layer.0.queries").is_ok())
+    let holds_layers =
+        |parsed: ::safetensors::SafeTensors<'_>| parsed.names().iter().any(|name| layer_of(name).is_some());
+    safetensors::parse(file, bytes).is_ok_and(holds_layers)
 }
 
-/// Whether a file that begins so is a dump: an archive, or safetensors whose header, if it is in these bytes, names the first
-/// queries. It may be damaged all the same.
+/// Whether a file that begins so is a dump: an archive, or safetensors whose header, as far as it is in these bytes, names queries, keys
+/// or values of a layer. It may be damaged all the same.
 pub fn begins_like_dump(beginning: &[u8]) -> bool {
-    let named = |header: &[u8]| header.windows(FIRST_QUERIES.len()).any(|part| part == FIRST_QUERIES);
+    let named = |header: &[u8]| {
+        let mut texts = header.split(|byte| *byte == b'"');
+        texts.any(|text| str::from_utf8(text).is_ok_and(|text| layer_of(text).is_some()))
+    };
     match beginning {
         [a, b, c, d, e, f, g, h, header @ ..] if header.starts_with(b"{") => {
             let length = u64::from_le_bytes([*a, *b, *c, *d, *e, *f, *g, *h]);
@@ -94,7 +99,11 @@ pub fn begins_like_dump(beginning: &[u8]) -> bool {
     }
 }
 
-const FIRST_QUERIES: &[u8] = b"\"layer.0.queries\"";
+/// The layer whose queries, keys or values have this name.
+fn layer_of(name: &str) -> Option<usize> {
+    let (layer, part) = name.strip_prefix("layer.")?.split_once('.')?;
+    layer.parse().ok().filter(|_| ["queries", "keys", "values"].contains(&part))
+}
 
 impl Dump {
     /// What the heads of a layer are given on the whole text, as a model would give it; nothing if there is no such layer.
@@ -160,6 +169,7 @@ impl Dump {
 
     fn assemble(file: &str, mut tensors: Tensors<'_>, order: Option<&str>) -> Result<Self, Error> {
         let damaged = |problem: String| Error::Damaged { what: file.to_string(), problem };
+        tensors.remedy = "record the text again";
         let order = order.and_then(|word| word.parse().ok()).ok_or_else(|| {
             let found = order.map_or("nothing".to_string(), |word| format!("`{}`", shown(word)));
             damaged(format!("`order` must be `causal` or `whole`, found {found}"))
@@ -192,17 +202,18 @@ impl Dump {
                     [scale] if *scale > 0.0 => *scale,
                     found => {
                         let found = match found {
-                            [one] => one.to_string(),
+                            [one] => format!("{one} in single precision"),
                             several => format!("{} numbers", several.len()),
                         };
-                        return Err(damaged(format!("`scale` must be one positive number, found {found}")));
+                        return Err(damaged(format!("`scale` must be {POSITIVE_SINGLE}, found {found}")));
                     }
                 }
             }
         };
         let mut width = 0;
         let mut layers = Vec::new();
-        while tensors.contains(&format!("layer.{}.queries", layers.len())) {
+        let last = tensors.names().filter_map(layer_of).max();
+        while last.is_some_and(|last| layers.len() <= last) {
             let name = |part: &str| format!("layer.{}.{part}", layers.len());
             let mut tilts = numbers(file, &mut tensors, &name("queries"), &[tokens, heads, head_dimension])?;
             for tilt in &mut tilts {
@@ -284,7 +295,7 @@ fn read_arrays(file: &str, bytes: &[u8]) -> Result<(Vec<Array>, Option<String>),
     let mut archive =
         Archive::open(Cursor::new(bytes), length, FREE_EXPANSION).map_err(|error| match error {
             ArchiveError::NotSound(_) => {
-                damaged(format!("not a sound .npz archive: {error}; it may be truncated"))
+                damaged("not a sound .npz archive: it is truncated or damaged; write it again".to_string())
             }
             other => damaged(format!("not a sound .npz archive: {other}")),
         })?;
@@ -360,7 +371,9 @@ fn array(name: String, kind: &str, shape: Vec<usize>, data: &[u8]) -> Result<Arr
 /// A NumPy text: four bytes per character, padded with zeros.
 fn text(kind: &str, data: &[u8]) -> Result<String, String> {
     if !kind.starts_with("<U") {
-        return Err(format!("it is `{kind}`, expected text"));
+        return Err(format!(
+            "it is `{kind}`, expected `<U6` or `<U5`: write it as `numpy.array(\"causal\")` or `numpy.array(\"whole\")`"
+        ));
     }
     let characters =
         data.chunks_exact(4).map(|bytes| u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]));

@@ -33,8 +33,7 @@ pub(super) fn announces(file: &str, first: &[u8], length: u64) -> Result<bool, E
         return Err(damaged(format!("{sentence}; the file may be truncated")));
     }
     let Some(header) = first.get(8..begin as usize) else { return Ok(false) };
-    let header: Metadata = serde_json::from_slice(header)
-        .map_err(|error| damaged(format!("not sound safetensors: {error}; the file may be truncated")))?;
+    let header: Metadata = serde_json::from_slice(header).map_err(|error| not_sound(file, &error))?;
     let announced = header.data_len() as u128 + u128::from(begin);
     if announced != u128::from(length) {
         let remedy = match announced > u128::from(length) {
@@ -48,11 +47,16 @@ pub(super) fn announces(file: &str, first: &[u8], length: u64) -> Result<bool, E
     Ok(true)
 }
 
+/// What the library says of a header; it repeats whatever stands there.
+fn not_sound(file: &str, error: &dyn std::fmt::Display) -> Error {
+    let problem = format!("not sound safetensors: {}; save it again", shown(&error.to_string()));
+    Error::Damaged { what: file.to_string(), problem }
+}
+
 /// The header of a file, and where its tensors are.
 pub(super) fn parse<'a>(file: &str, bytes: &'a [u8]) -> Result<SafeTensors<'a>, Error> {
     let damaged = |problem: String| Error::Damaged { what: file.to_string(), problem };
-    let parsed = SafeTensors::deserialize(bytes)
-        .map_err(|error| damaged(format!("not sound safetensors: {error}; the file may be truncated")))?;
+    let parsed = SafeTensors::deserialize(bytes).map_err(|error| not_sound(file, &error))?;
     // The library takes the last of two tensors of one name.
     let length = bytes.first_chunk().map_or(0, |length| u64::from_le_bytes(*length) as usize);
     let header = bytes.get(8..8_usize.saturating_add(length)).unwrap_or_default();
@@ -185,6 +189,8 @@ impl Configuration {
     fn only_usual(&self) -> Result<(), Error> {
         let factors = [
             "partial_rotary_factor",
+            "rotary_pct",
+            "scale_emb",
             "logit_scale",
             "logits_scaling",
             "embedding_multiplier",
@@ -202,9 +208,13 @@ impl Configuration {
             "clip_qkv",
             "compression_config",
             "final_logit_softcapping",
+            "no_rope_layer_interval",
             "num_local_experts",
             "quantization_config",
+            "rope_interleave",
             "rope_local_base_freq",
+            "scale_depth",
+            "use_parallel_residual",
             "use_qk_norm",
         ] {
             self.only(key, &[Value::Bool(false)])?;
@@ -259,7 +269,10 @@ fn llama(file: &str, config: &Configuration, parsed: &SafeTensors<'_>) -> Result
     let head_dimension = config.size("head_dim")?.unwrap_or(width / heads);
     config.only("query_pre_attn_scalar", &[Value::from(head_dimension)])?;
     if head_dimension == 0 || head_dimension % 2 != 0 {
-        return Err(config.wrong("head_dim", "an even positive number, because numbers turn in pairs"));
+        let key = if config.get("head_dim").is_some() { "head_dim" } else { "hidden_size" };
+        let expected =
+            format!("an even positive number for each of {heads} heads, because numbers turn in pairs");
+        return Err(config.wrong(key, &expected));
     }
     let context = config.positive(CONTEXT)?;
     let norm_epsilon = config.float("rms_norm_eps")?.unwrap_or(1e-6);

@@ -19,11 +19,14 @@ pub(super) struct Stored<'a> {
 pub(super) struct Tensors<'a> {
     file: &'a str,
     tensors: BTreeMap<&'a str, Stored<'a>>,
+    /// What to do where one is missing.
+    pub(super) remedy: &'static str,
 }
 
 impl<'a> Tensors<'a> {
     pub(super) fn new(file: &'a str) -> Self {
-        Tensors { file, tensors: BTreeMap::new() }
+        let remedy = "if the file is one of several shards, join them";
+        Tensors { file, tensors: BTreeMap::new(), remedy }
     }
 
     pub(super) fn insert(&mut self, name: &'a str, tensor: Stored<'a>) -> Result<(), Error> {
@@ -35,6 +38,10 @@ impl<'a> Tensors<'a> {
 
     pub(super) fn contains(&self, name: &str) -> bool {
         self.tensors.contains_key(name)
+    }
+
+    pub(super) fn names(&self) -> impl Iterator<Item = &'a str> {
+        self.tensors.keys().copied()
     }
 
     /// The sizes of a tensor.
@@ -61,8 +68,13 @@ impl<'a> Tensors<'a> {
     fn take(&mut self, name: &str, shape: &[usize]) -> Result<Stored<'a>, Error> {
         let tensor = self.tensors.remove(name).ok_or_else(|| self.missing(name))?;
         // Without numbers there is nothing to run, and a product of sizes would say nothing about each of them.
-        if tensor.shape != shape || shape.contains(&0) {
-            let found = &tensor.shape;
+        let found = &tensor.shape;
+        if found.contains(&0) {
+            return Err(
+                self.damaged(format!("tensor `{name}` has shape {found:?}, expected sizes of at least 1"))
+            );
+        }
+        if found != shape {
             return Err(self.damaged(format!("tensor `{name}` has shape {found:?}, expected {shape:?}")));
         }
         Ok(tensor)
@@ -83,7 +95,7 @@ impl<'a> Tensors<'a> {
     }
 
     fn missing(&self, name: &str) -> Error {
-        self.damaged(format!("tensor `{name}` is missing; if the file is one of several shards, join them"))
+        self.damaged(format!("tensor `{name}` is missing; {}", self.remedy))
     }
 
     fn damaged(&self, problem: String) -> Error {

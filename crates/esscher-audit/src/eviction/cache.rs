@@ -1,10 +1,10 @@
 //! A cache that forgets the tokens that matter least.
 
 use super::{Eviction, Policy};
-use crate::head::{product_in_double, squared_norm};
+use crate::head::{product_in_double, squared_norm, weigh};
 use crate::readers::Readers;
 use crate::replacement::{Tokens, add_rows_times, rows_times_rows};
-use esscher_core::numerics::{exponentials_f32, log_sum_exp};
+use esscher_core::numerics::log_sum_exp;
 
 /// Tokens that are still there, each with its worth.
 pub(crate) struct EvictingCache<'a> {
@@ -121,7 +121,7 @@ impl<'a> EvictingCache<'a> {
                 }
                 let largest = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
                 row.iter_mut().for_each(|entry| *entry -= largest);
-                exponentials_f32(row);
+                weigh(row);
                 let total: f32 = row.iter().sum();
                 row.iter_mut().for_each(|entry| *entry /= total);
             } else {

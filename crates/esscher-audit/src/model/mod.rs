@@ -16,7 +16,7 @@ pub use recorder::{RecordedLayer, Recorder, Recording};
 
 use crate::Error;
 use crate::checkpoint::Weights;
-use crate::head::Order;
+use crate::head::{LARGEST_VALUE, Order};
 use crate::weights::Matrix;
 use esscher_core::Monitor;
 
@@ -98,7 +98,7 @@ impl LayerInput<'_> {
         self.check_scores(shape.head_dimension)
     }
 
-    /// Refuses layers whose scores single precision may not hold. Attention itself is computed in double precision there, but what
+    /// Refuses layers whose scores single precision may not hold, and values that are too large beside others. Attention itself is computed in double precision there, but what
     /// replaces a head is fitted in single precision: its errors would be numbers without a meaning.
     fn check_scores(&self, dimension: usize) -> Result<(), Error> {
         let sound = |table: &[f32]| table.iter().all(|entry| entry.is_finite());
@@ -108,9 +108,14 @@ impl LayerInput<'_> {
         } else {
             f64::INFINITY
         };
-        match reach <= f64::from(f32::MAX) {
-            true => Ok(()),
-            false => Err(Error::ScoresOverflow { layer: self.layer, reach }),
+        if reach > f64::from(f32::MAX) {
+            return Err(Error::ScoresOverflow { layer: self.layer, reach });
+        }
+        match largest(self.values) {
+            reach if reach > LARGEST_VALUE => {
+                Err(Error::ValuesTooLarge { what: format!("layer {}", self.layer), reach })
+            }
+            _ => Ok(()),
         }
     }
 }

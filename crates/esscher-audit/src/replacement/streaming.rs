@@ -11,10 +11,9 @@ use super::tokens::{add_rows_times, rows_times_rows};
 use super::{BLOCK, Middle, Replacement, Tokens};
 use crate::Error;
 use crate::error::go_on;
-use crate::head::{Head, Order, mean_in_double, product_in_double, squared_norm};
+use crate::head::{Head, Order, mean_in_double, product_in_double, squared_norm, weigh};
 use crate::readers::Readers;
 use esscher_core::Monitor;
-use esscher_core::numerics::exponentials_f32;
 
 /// The context of one key-value head, shared by the query heads that read it.
 ///
@@ -393,7 +392,7 @@ impl StreamingCache {
             for (row, largest) in scores.chunks_exact_mut(count).zip(&largest) {
                 row.iter_mut().for_each(|entry| *entry -= largest);
             }
-            exponentials_f32(scores);
+            weigh(scores);
             for (row, total) in scores.chunks_exact(count).zip(&mut total) {
                 *total += row.iter().sum::<f32>();
             }

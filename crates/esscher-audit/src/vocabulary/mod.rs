@@ -9,12 +9,14 @@ use crate::checkpoint::without_byte_order_mark;
 
 mod byte_level;
 pub(crate) mod gguf;
+mod guarded;
 mod llama2c;
 mod pieces;
 mod scored;
 mod soundness;
 mod template;
 
+use guarded::guarded;
 use pieces::{Cutting, Placed};
 use scored::ScoredPieces;
 pub use template::Template;
@@ -22,6 +24,9 @@ pub use template::Template;
 /// A token stands for about four bytes of prose. A text with far fewer tokens (a word of megabytes, pages of blanks) would be read to its
 /// end for some of them.
 const MOST_BYTES_PER_TOKEN: usize = 16;
+
+/// Words, signs, digits, blanks and letters of several bytes: a file on which the library fails mostly shows it here.
+const PROBE: &str = "It's 12 cafés.\n  a\u{4e2d}";
 
 /// The tokens of a model and how text is cut into them.
 #[derive(Debug, Clone)]
@@ -55,11 +60,19 @@ impl Vocabulary {
         let damaged = |problem: String| Error::Damaged { what: file.to_string(), problem };
         let bytes = without_byte_order_mark(bytes);
         soundness::check(file, bytes)?;
+        guarded(|| Self::from_sound_json(file, bytes, rows))
+            .unwrap_or_else(|| Err(damaged(guarded::PROBLEM.to_string())))
+    }
+
+    fn from_sound_json(file: &str, bytes: &[u8], rows: usize) -> Result<Self, Error> {
+        let damaged = |problem: String| Error::Damaged { what: file.to_string(), problem };
         let mut tokenizer = Tokenizer::from_bytes(bytes)
             .map_err(|error| damaged(format!("not a tokenizer.json of the `tokenizers` library: {error}")))?;
         cut_surely(&mut tokenizer);
         tokenizer.with_padding(None);
         tokenizer.with_truncation(None).map_err(|error| damaged(error.to_string()))?;
+        // Only a panic matters here.
+        let _ = tokenizer.encode(PROBE, false);
         let length = tokenizer.get_vocab_size(true);
         check_length(file, length, rows)?;
         // A text of one token goes through the template; what the template puts around it is marked there.
@@ -147,10 +160,10 @@ impl Vocabulary {
     fn cut(&self, piece: &str, is_first: bool) -> Result<Vec<Placed>, Error> {
         match &self.kind {
             Kind::Library(tokenizer) => {
-                let encoding = tokenizer.encode(piece, false).map_err(|error| Error::NotEncodable {
-                    what: "the text".to_string(),
-                    problem: error.to_string(),
-                })?;
+                let refused = |problem: String| Error::NotEncodable { what: "the text".to_string(), problem };
+                let encoding = guarded(|| tokenizer.encode(piece, false).map_err(|error| error.to_string()))
+                    .unwrap_or_else(|| Err(guarded::PROBLEM.to_string()))
+                    .map_err(refused)?;
                 let placed = encoding.get_ids().iter().zip(encoding.get_offsets());
                 Ok(placed
                     .map(|(token, (start, end))| Placed { token: *token, start: *start, end: *end })
@@ -174,7 +187,7 @@ impl Vocabulary {
     /// The text of tokens; control tokens have none.
     pub fn decode(&self, tokens: &[u32]) -> String {
         match &self.kind {
-            Kind::Library(tokenizer) => tokenizer.decode(tokens, true).unwrap_or_default(),
+            Kind::Library(tokenizer) => text_of(tokenizer, tokens, true).unwrap_or_default(),
             Kind::Scored(pieces) => pieces.decode(tokens),
         }
     }
@@ -184,25 +197,16 @@ impl Vocabulary {
         let text = match &self.kind {
             Kind::Library(tokenizer) => {
                 let raw = tokenizer.id_to_token(token);
-                match tokenizer.decode(&[token], false) {
+                match text_of(tokenizer, &[token], false) {
                     // Part of a character: the library's own letters for bytes.
-                    Ok(text) if text.contains(char::REPLACEMENT_CHARACTER) => raw.unwrap_or(text),
-                    Ok(text) if text.is_empty() => raw.unwrap_or_default(),
-                    Ok(text) => text,
-                    Err(_) => raw.unwrap_or_default(),
+                    Some(text) if text.contains(char::REPLACEMENT_CHARACTER) => raw.unwrap_or(text),
+                    Some(text) if !text.is_empty() => text,
+                    _ => raw.unwrap_or_default(),
                 }
             }
             Kind::Scored(pieces) => pieces.token(token),
         };
-        let mut printable = String::new();
-        for character in text.chars() {
-            if character.is_control() {
-                printable.extend(character.escape_default());
-            } else {
-                printable.push(character);
-            }
-        }
-        printable
+        esscher_core::visible(&text)
     }
 
     /// Number of tokens; an embedding that is padded has more rows.
@@ -224,6 +228,11 @@ impl Vocabulary {
     pub fn template(&self) -> &Template {
         &self.template
     }
+}
+
+/// The text of tokens, if the library can tell it.
+fn text_of(tokenizer: &Tokenizer, tokens: &[u32], skips_special: bool) -> Option<String> {
+    guarded(|| tokenizer.decode(tokens, skips_special).ok()).flatten()
 }
 
 /// Merges that are left out at random and pieces that are drawn are for training: a model that reads cuts a text in one way.

@@ -18,8 +18,12 @@ const KEYS: [&str; 9] = [
     "model",
 ];
 
-/// Refuses keys that are none or occur twice, templates with tokens that are not there, merges of what are no tokens, and compiled
-/// normalisers.
+/// So many times as long a text, or that of a token, may become: far more than with any tokeniser of the field (12 with Llama's), and
+/// little enough for memory and time.
+const MOST_GROWTH: usize = 64;
+
+/// Refuses keys that are none or occur twice, templates with tokens that are not there, merges of what are no tokens, compiled
+/// normalisers, steps on which the library panics, and steps under which texts explode.
 pub(super) fn check(file: &str, bytes: &[u8]) -> Result<(), Error> {
     let damaged = |problem: String| Error::Damaged { what: file.to_string(), problem };
     let json = json::parse(bytes).map_err(damaged)?;
@@ -38,6 +42,23 @@ pub(super) fn check(file: &str, bytes: &[u8]) -> Result<(), Error> {
                     .to_string(),
         });
     }
+    for (what, steps) in [
+        ("normaliser and pre-tokeniser", [&json["normalizer"], &json["pre_tokenizer"]].as_slice()),
+        ("decoder", &[&json["decoder"]]),
+    ] {
+        let mut most: usize = 1;
+        for step in steps {
+            most = most.saturating_mul(growth(step).map_err(damaged)?);
+        }
+        if most > MOST_GROWTH {
+            return Err(Error::Unsupported {
+                what: format!("{file}: a text that its {what} may make {most} times as long"),
+                problem: format!(
+                    "at most {MOST_GROWTH} times is supported; record queries, keys and values as a dump"
+                ),
+            });
+        }
+    }
     template(&json["post_processor"]).map_err(damaged)?;
     merges(&json["model"]).map_err(damaged)
 }
@@ -52,6 +73,49 @@ fn holds_type(value: &Value, name: &str) -> bool {
         Value::Array(values) => values.iter().any(|value| holds_type(value, name)),
         _ => false,
     }
+}
+
+/// A bound on how many times as long a text becomes in these steps, one after the other. Steps are known by their keys, for the library
+/// takes them without a type. Those that change nothing a second time, such as NFKD, count as 1.
+fn growth(value: &Value) -> Result<usize, String> {
+    let (own, inside) = match value {
+        Value::Object(step) => (growth_of_step(step)?, step.values().collect()),
+        Value::Array(steps) => (1, steps.iter().collect()),
+        _ => (1, Vec::new()),
+    };
+    inside.into_iter().try_fold(own, |most, step| Ok(most.saturating_mul(growth(step)?)))
+}
+
+fn growth_of_step(step: &Map<String, Value>) -> Result<usize, String> {
+    let text = |key: &str| step.get(key).and_then(Value::as_str);
+    if step.get("length").and_then(Value::as_u64) == Some(0) {
+        return Err("its pre-tokeniser `FixedLength` has length 0, expected at least 1".to_string());
+    }
+    // What is put before a text may be put before every letter, where other steps cut it.
+    let replaced = step.get("pattern").zip(text("content"));
+    Ok(match (replaced, text("prepend"), text("replacement")) {
+        (Some((pattern, content)), ..) => {
+            // Of a regular expression the shortest match is not known.
+            let shortest = pattern["String"].as_str().map_or(1, str::len);
+            if shortest == 0 {
+                return Err(
+                    "its step `Replace` has an empty pattern, expected one letter or more".to_string()
+                );
+            }
+            content.len().div_ceil(shortest).max(1)
+        }
+        (_, Some(""), _) => {
+            return Err("its normaliser `Prepend` has an empty text, expected one letter or more".to_string());
+        }
+        (_, Some(prepended), _) => 1 + prepended.len(),
+        // Blanks become the replacement, and one is put before the text.
+        (.., Some(replacement)) => 2 * replacement.len(),
+        // Bytes become letters of two bytes, and a blank is put before the text.
+        _ if text("type") == Some("ByteLevel") || step.contains_key("trim_offsets") => 4,
+        // Blanks around a letter of three bytes; a blank for an empty suffix.
+        _ if step.contains_key("handle_chinese_chars") || step.contains_key("suffix") => 2,
+        _ => 1,
+    })
 }
 
 /// Every template around a single text: the text is `A`, and the other pieces are among its special tokens.

@@ -471,16 +471,32 @@ fn dumps_that_make_no_sense_are_refused() {
     );
     tensors = tiny::dump_tensors();
     tensors[5].0 = "layer.2.queries".to_string();
-    refused(&tiny::safetensors(&tensors, Some("causal")), "a dump here has no such tensor");
+    refused(
+        &tiny::safetensors(&tensors, Some("causal")),
+        "tensor `layer.1.queries` is missing; record the text again",
+    );
+    let of_others: Vec<_> = tensors.iter().filter(|(name, _)| name != "layer.0.queries").cloned().collect();
+    let headless = tiny::safetensors(&of_others, Some("causal"));
+    assert!(esscher_audit::checkpoint::dump::begins_like_dump(&headless));
+    let refusal = Content::read(&Source { name: "a", weights: &headless, config: None, tokenizer: None });
+    assert!(refusal.unwrap_err().to_string().contains("tensor `layer.0.queries` is missing"));
     refused(&tiny_npz(&[whole(), ("x", "<i8", "(1,)".into(), vec![0; 8])]), "its numbers are `<i8`");
     refused(&tiny_npz(&[whole(), ("x", "<f4", "(2,)".into(), vec![0; 4])]), "do not take 4 bytes");
     let nested = format!("{}1{}", "(".repeat(400), ")".repeat(400));
     refused(&tiny_npz(&[whole(), ("x", "<f4", nested, vec![0; 4])]), "its header makes no sense");
     let double = |number: f64| number.to_le_bytes().to_vec();
-    for (scale, found) in [(0.0, "0"), (-1.0, "-1")] {
+    for (scale, found) in [(0.0, "0"), (1e-300, "0"), (-1.0, "-1")] {
         let scale = ("scale", "<f8", "()".to_string(), double(scale));
-        refused(&tiny_npz(&[whole(), scale]), &format!("`scale` must be one positive number, found {found}"));
+        refused(&tiny_npz(&[whole(), scale]), &format!("of single precision, found {found} in single"));
     }
+    refused(
+        &tiny_npz(&[whole(), ("scale", "<f4", "(0,)".into(), vec![])]),
+        "has shape [0], expected sizes of at least 1",
+    );
+    refused(
+        &tiny_npz(&[("order", "|S5", "()".into(), b"whole".to_vec())]),
+        "it is `|S5`, expected `<U6` or `<U5`",
+    );
     refused(
         &tiny_npz(&[whole(), ("scale", "<f8", "()".to_string(), double(1e300))]),
         "array `scale`: 1e300 is too large for single precision",

@@ -450,22 +450,33 @@ fn scores_beyond_single_precision_are_compared_by_every_candidate() {
     }
 }
 
-/// All values alike: whatever stands for them, they are the output.
+/// The fast exponential of what is hidden is tiny and not zero.
 #[test]
-fn values_whose_sums_overflow_are_answered_by_every_candidate() {
+fn a_large_value_does_not_show_before_its_token() {
     let mut text = Text::random(9, 200);
-    text.values.fill(3e38);
-    for order in [Order::Causal, Order::Whole] {
-        let head = text.head(order);
-        for candidate in candidates() {
-            for running in Running::ALL {
+    text.values.iter_mut().for_each(|entry| *entry *= 1e-24);
+    let mut changed = text.clone();
+    let (token, d) = (190, text.values.len() / 200);
+    changed.values[token * d] = 1e15;
+    for candidate in candidates() {
+        for running in Running::ALL {
+            let answered = |text: &Text| {
+                let head = text.head(Order::Causal);
                 let readers = Readers::of_head(&head);
-                let found = answers(candidate, &Frame::of(order), running, &[head], &readers).unwrap();
-                let near = |entry: &f32| (entry / 3e38 - 1.0).abs() < 1e-5;
-                assert!(found[0].iter().all(near), "{candidate}, {order}");
-            }
+                answers(candidate, &Frame::of(Order::Causal), running, &[head], &readers).unwrap().concat()
+            };
+            assert_eq!(
+                answered(&text)[..token * d],
+                answered(&changed)[..token * d],
+                "{candidate}, {running}"
+            );
         }
     }
+    changed.values[0] = 2e15;
+    let head = changed.head(Order::Causal);
+    let frame = Frame::of(Order::Causal);
+    let refused = answers(Candidate::DROPPED, &frame, Running::Streaming, &[head], &Readers::of_head(&head));
+    assert!(matches!(refused, Err(esscher_audit::Error::ValuesTooLarge { .. })), "{refused:?}");
 }
 
 #[test]

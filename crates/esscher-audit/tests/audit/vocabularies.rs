@@ -336,6 +336,38 @@ fn hostile_tokenizers_are_refused_before_the_library_reads_them() {
     assert!(message.contains("`Precompiled` is not supported"), "{message}");
 }
 
+/// Steps on which the library panics, seen in the file or only when it panics, and steps under which a text explodes.
+#[test]
+fn steps_that_panic_or_explode_are_refused() {
+    let byte_level =
+        json!({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true});
+    let read = |normalizer: serde_json::Value, pre_tokenizer: &serde_json::Value| {
+        let mut file: serde_json::Value = serde_json::from_slice(&word_pieces(&around())).unwrap();
+        (file["normalizer"], file["pre_tokenizer"]) = (normalizer, pre_tokenizer.clone());
+        Vocabulary::from_json("tokenizer.json", file.to_string().as_bytes(), 100).map(|_| ())
+    };
+    let replace = |pattern: serde_json::Value, content: &str| json!({"type": "Replace", "pattern": pattern, "content": content});
+    let doubling = replace(json!({"String": "e"}), "ee");
+    for (normalizer, pre_tokenizer, expected) in [
+        (json!({"type": "Prepend", "prepend": ""}), &byte_level, "`Prepend` has an empty text"),
+        (json!(null), &json!({"type": "FixedLength", "length": 0}), "`FixedLength` has length 0"),
+        (replace(json!({"String": ""}), "b"), &byte_level, "`Replace` has an empty pattern"),
+        (replace(json!({"Regex": "a*"}), "b"), &byte_level, "the `tokenizers` library fails on it"),
+        (replace(json!({"Regex": "\\b"}), "b"), &byte_level, "the `tokenizers` library fails on it"),
+        (replace(json!({"String": "a"}), &"q".repeat(65)), &json!(null), "may make 65 times as long"),
+        (json!({"type": "Sequence", "normalizers": vec![&doubling; 7]}), &json!(null), "128 times as long"),
+        (
+            json!(null),
+            &json!({"type": "Sequence", "pretokenizers": vec![&byte_level; 4]}),
+            "256 times as long",
+        ),
+    ] {
+        let message = read(normalizer, pre_tokenizer).expect_err(expected).to_string();
+        assert!(message.contains(expected), "{message}");
+    }
+    read(json!({"type": "Sequence", "normalizers": vec![&doubling; 4]}), &byte_level).unwrap();
+}
+
 #[test]
 fn a_template_of_a_second_sentence_and_keys_that_are_none_are_refused() {
     let read = |bytes: &[u8]| Vocabulary::from_json("tokenizer.json", bytes, 100).unwrap_err().to_string();

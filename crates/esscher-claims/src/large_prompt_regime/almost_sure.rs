@@ -1,6 +1,6 @@
 //! Claim: along one growing prompt, attention converges to that of the infinite prompt almost surely.
 
-use super::evidence::{and, at_least_percent, at_most, grouped, largest, percent, smallest, table, text};
+use super::evidence::{and, at_least_percent, at_most_percent, grouped, largest, smallest, table, text};
 use crate::judging::{Found, Judging, undecided};
 use esscher_lab::{Failure, Table};
 use esscher_questions::measured::figures;
@@ -20,10 +20,10 @@ claim! {
                   the root mean square over four queries of size 1. It is compared with the root of its expected square: \
                   exact for normal tokens and mixtures, the $1/L$ asymptote for bounded ones. Control: normal tokens of \
                   scale 8, whose softmax is frozen on its largest scores at these lengths.",
-    criterion: "At its longest length a prompt is more than five times the expected distance away (a chance below \
-                $6 \\cdot 10^{-7}$ each where the distance is about normal, below $10^{-4}$ for all together). Or its \
-                largest distance over the last decade of lengths is not below half of that over the first (below \
-                $10^{-3}$ together). Nothing is decided if the control comes within 5 % of its limit, which would take a \
+    criterion: "At its longest length a prompt is more than five times the expected distance away (a false alarm has probability below \
+                $6 \\cdot 10^{-7}$ for each where the distance is about normal, below $10^{-4}$ for all together). Or its \
+                largest distance over the last decade of lengths is not below half of that over the first (a false alarm: below \
+                $10^{-3}$ for all together). Nothing is decided if the control comes within 5 % of its limit, which would take a \
                 score more than seven deviations out (below $10^{-5}$): the measurement would then see convergence where \
                 there is none yet.",
     decided_by: "prompts a hundred times as long, the full form of this claim (about an hour of one core)",
@@ -114,27 +114,34 @@ fn judge(result: &Table, judging: &mut Judging) -> Result<Found, Failure> {
         ],
     );
     let farthest = largest(measured.iter().map(|one| one.ratio));
+    let kept = largest(measured.iter().map(|one| one.left));
     let prompts: usize = measured.iter().map(|one| one.prompts).sum();
     let tokens = grouped(largest(measured.iter().map(|one| one.longest)) as i64);
     let frozen: Vec<String> = controls.iter().map(|one| literal(plain(one.law))).collect();
     Ok(Found {
         lead: format!(
-            "Each of {prompts} prompts comes as close to the infinite prompt as theory expects: at {tokens} tokens none is farther \
-             than {} times the expected distance, and each has lost at least {} of the distance that it had at first.",
-            at_most(farthest),
-            at_least_percent(1.0 - largest(measured.iter().map(|one| one.left)))
+            "Each of {prompts} random prompts comes about as close to the infinite prompt as theory expects: at {tokens} tokens the farthest is \
+             at {} times the expected distance, and each has lost at least {} of the distance that it had at first. (So few prompts cannot \
+             prove convergence of almost all; they could have contradicted it.)",
+            figures(farthest),
+            at_least_percent(1.0 - kept)
         ),
-        number: format!("{} times", at_most(farthest)),
-        meaning: format!("the expected distance: the farthest of {prompts} prompts at {tokens} tokens"),
+        number: at_most_percent(kept),
+        meaning: format!(
+            "of the first distance is left at most, for {prompts} prompts up to {tokens} tokens (a control keeps {})",
+            at_least_percent(largest(controls.iter().map(|one| one.left)))
+        ),
         told,
         main: Some(Block::Panels(describe::panels(&paths))),
-        headline: "Single prompts come down with the expected distance".to_string(),
+        headline: "Single prompts come as close as theory expects; the control does not come close yet"
+            .to_string(),
         explained: vec![format!(
             "One law is not meant to converge yet at these lengths: {}. Its softmax gives nearly all weight to the few highest scores, and it would \
-             take far more tokens than these: its outputs are still {} of the size of the limit away. It is shown to prove that the measurement would notice \
-             a prompt that does not converge.",
+             take far more tokens than these: its outputs are still {} of the size of the limit away, and keep up to {} of their first \
+             distance, where 50 % is allowed. It is shown to prove that the measurement would notice a prompt that does not converge.",
             and(&frozen),
-            percent(smallest(controls.iter().map(|one| one.relative)))
+            at_least_percent(smallest(controls.iter().map(|one| one.relative))),
+            at_most_percent(largest(controls.iter().map(|one| one.left)))
         )],
         tables: vec![judged, Block::Table(describe::table(&paths))],
         more: Vec::new(),

@@ -2,7 +2,7 @@
 
 use esscher_questions::measured::{GREY, figures};
 use esscher_questions::tabulating::take_constant;
-use esscher_report::{Axis, Block, Cell, DataTable, Mark, Point, Series};
+use esscher_report::{Block, Cell, DataTable, Mark, Point, Series};
 
 /// A heading, and what stands below it about each thing.
 pub(super) type TableColumn<'a, T> = (&'a str, &'a dyn Fn(&T) -> Cell);
@@ -41,20 +41,41 @@ pub(super) fn smallest(numbers: impl IntoIterator<Item = f64>) -> f64 {
     numbers.into_iter().fold(f64::INFINITY, f64::min)
 }
 
-/// A share as people say it: `18 %`, `0.4 %`.
-pub(super) fn percent(share: f64) -> String {
-    let percent = 100.0 * share;
-    if percent >= 1.0 { format!("{percent:.0} %") } else { format!("{} %", two_figures(percent)) }
+/// A share that nothing exceeds, in per cent: `30 %` of 0.292.
+pub(super) fn at_most_percent(share: f64) -> String {
+    percent(share, f64::ceil)
 }
 
-/// A share that is at least as large as this, in per cent: `90 %` of 0.907.
+/// A share that everything reaches, in per cent: `90 %` of 0.907, `0.43 %` of 0.00437.
 pub(super) fn at_least_percent(share: f64) -> String {
-    percent((100.0 * share).floor() / 100.0)
+    percent(share, f64::floor)
 }
 
-/// A positive number rounded up to a tenth: nothing below it is larger.
-pub(super) fn at_most(value: f64) -> String {
-    format!("{:.1}", (10.0 * value - 1e-9).ceil() / 10.0)
+/// Whole per cents, two figures below one.
+fn percent(share: f64, round: fn(f64) -> f64) -> String {
+    let percent = 100.0 * share;
+    if percent >= 1.0 {
+        format!("{} %", round(percent))
+    } else {
+        format!("{} %", two_figures_by(percent, round))
+    }
+}
+
+/// A positive number that nothing exceeds, with two figures: `0.034` of 0.0335.
+pub(super) fn at_most_two_figures(value: f64) -> String {
+    two_figures_by(value, f64::ceil)
+}
+
+fn two_figures_by(value: f64, round: fn(f64) -> f64) -> String {
+    if value == 0.0 {
+        return "0".to_string();
+    }
+    // Powers of ten are exact on this side of the point.
+    let power = 1 - value.abs().log10().floor() as i32;
+    let (scaled, digits) = (value * 10f64.powi(power), 1e-9);
+    // What is two figures but for rounding stays what it is.
+    let rounded = if (scaled - scaled.round()).abs() < digits { scaled.round() } else { round(scaled) };
+    two_figures(rounded / 10f64.powi(power))
 }
 
 /// A number for titles and cards: two figures, `1.6`, `0.034`, `2·10⁻⁴`.
@@ -95,14 +116,6 @@ pub(super) fn listed(pieces: impl IntoIterator<Item = String>, between: &str) ->
     pieces.into_iter().collect::<Vec<_>>().join(between)
 }
 
-pub(super) fn linear(label: &str) -> Axis {
-    Axis::linear(label)
-}
-
-pub(super) fn logarithmic(label: &str) -> Axis {
-    Axis::logarithmic(label)
-}
-
 /// The line of slope −1 through the last of some points, as far as the first.
 pub(super) fn slope_one(points: &[Point]) -> Option<Series> {
     let (first, last) = (points.first()?, points.last()?);
@@ -117,7 +130,9 @@ mod tests {
 
     #[test]
     fn numbers_of_sentences_are_those_of_a_person() {
-        assert_eq!([0.1803, 0.0043, 1.5].map(percent), ["18 %", "0.43 %", "150 %"]);
+        assert_eq!([0.1803, 0.00437, 1.5].map(at_least_percent), ["18 %", "0.43 %", "150 %"]);
+        assert_eq!([0.292, 0.0043, 1.5, 0.0].map(at_most_percent), ["30 %", "0.43 %", "150 %", "0 %"]);
+        assert_eq!([0.0331, 0.034, 1.21, 12.4].map(at_most_two_figures), ["0.034", "0.034", "1.3", "13"]);
         assert_eq!(
             [1.632, 0.03349, 1.7e-4, 12.4, 450.0].map(two_figures),
             ["1.6", "0.033", "1.7·10⁻⁴", "12", "450"]

@@ -1,6 +1,6 @@
 //! Our own finding: at finite length the flow leaves the limit of the infinite prompt, in a time proportional to L.
 
-use super::evidence::{largest, linear, listed, logarithmic, table, two_figures};
+use super::evidence::{largest, listed, table, two_figures};
 use super::flows::{Flow, flows, panels_over_time};
 use crate::judging::{Found, Judging, undecided};
 use esscher_core::Ending;
@@ -9,7 +9,7 @@ use esscher_questions::measured::{GREY, Measured, figures, length_name, rounded_
 use esscher_questions::training::Model;
 use esscher_questions::training::answer::{Quantity, Row};
 use esscher_questions::training::describe::curves;
-use esscher_report::{Block, Cell, Figure, Mark, Point, Series};
+use esscher_report::{Axis, Block, Cell, Figure, Mark, Point, Series};
 
 claim! {
     name: "finite-prompt-drift",
@@ -23,11 +23,11 @@ claim! {
                stability of training (Section 4) is about bounded times, and their theorem on risks (Section 5) holds along the way.",
     measurement: "The exact flow at finite length is followed until it stands still. At the half time its distance to the infinite limit \
                   has grown to half of what it ends with; beside it stands the half time of the first-order drift along the valley, \
-                  which is proportional to L. The gain b and the distance at the end stand beside those of b*, where the exact \
+                  which is proportional to L. The factor b of the values and the distance at the end stand beside those of b*, where the exact \
                   coefficient R₁ of 1/L in the risk is smallest along the valley.",
     criterion: "From one length to the next, errors included, one of these does not come nearer: the half time over that of the \
                 first-order drift to 1, the exponent of the half time in L to 1, the distance at the end to that of b* (unless it is \
-                within 0.1 % of it), the gain to b*. Or the excess risk does not fall. If the ratio or the exponent comes nearer but \
+                within 0.1 % of it), b to b*. Or the excess risk does not fall. If the ratio or the exponent comes nearer but \
                 ends more than 0.2 from 1, the lengths are too short to decide. Nothing is decided either if a flow does not stand \
                 still, if fewer than three lengths were run, or where errors leave a comparison open.",
     decided_by: "longer prompts over longer times, the full form of this claim (a few minutes)",
@@ -71,23 +71,23 @@ fn judge(result: &Table, judging: &mut Judging) -> Result<Found, Failure> {
         {
             let numbers = [first.length, last.length].map(|length| length_name(Some(length)));
             let factor = [first, last].map(|drift| drift.half_time.value);
-            let distances = [first, last].map(|drift| two_figures(drift.distance.value));
-            shown = Some((dimension, numbers, factor, distances, last.excess));
+            let distances = [first, last].map(|drift| figures(drift.distance.value));
+            shown = Some((dimension, numbers, factor, distances, figures(last.limit_distance), last.excess));
         }
     }
-    let Some((dimension, [short, long], [early, late], [before, distance], excess)) = shown else {
+    let Some((dimension, [short, long], [early, late], [before, distance], limit, excess)) = shown else {
         return Err(undecided("there is no softmax flow at finite length"));
     };
     Ok(Found {
         lead: format!(
-            "Training on a finite prompt first comes near the limit of the infinite prompt and then leaves it: in {dimension} dimensions it \
-             ends {before} away at {short} and {distance} away at {long}. Longer prompts only stay longer, {} times as long from the one to \
-             the other. The risk is hardly touched: it ends {} above the noise floor.",
-            figures(late / early),
+            "Training on a finite prompt first comes near to where training on the infinite prompt ends, and then leaves it: in {dimension} \
+             dimensions it stops {before} away at {short} and {distance} away at {long}, where theory says {limit}. A longer prompt only takes \
+             longer to leave: half of the way takes {} times as long at {long} as at {short}. The risk at {long} ends only {} above the noise floor.",
+            two_figures(late / early),
             two_figures(excess.value)
         ),
         number: distance,
-        meaning: format!("how far training ends from the infinite limit, at {long}"),
+        meaning: format!("how far from the end of the infinite prompt training stops at {long} ({before} at {short})"),
         told: format!("Exact. {}.", sentences.join(". ")),
         main: Some(panels_over_time(
             &rows,
@@ -103,7 +103,7 @@ fn judge(result: &Table, judging: &mut Judging) -> Result<Found, Failure> {
         explained: vec![
             "This does not contradict the paper. Its theorem says that on a fixed interval of time a long prompt follows the infinite \
              one, and so it does, in the falling part of the curves. But along a valley of the loss the infinite prompt has no preference, and \
-             a finite prompt has one of order $1/L$: given time proportional to $L$, it follows that."
+             a finite prompt has one of order $1/L$: given time proportional to $L$, it moves to the point of the valley that it prefers."
                 .to_string(),
         ],
         tables,
@@ -257,8 +257,8 @@ fn judged(dimension: i64, drifts: &[Drift]) -> Block {
         &format!("drift-{dimension}"),
         &format!(
             "Where softmax training ends at finite length, $d = {dimension}$: distance to the infinite limit (that of $b^*$ is {}), \
-             time $t$ until half of it is reached, this over that of the first-order drift, gain $b$ ($b^*$ is {}) and excess \
-             risk. Exact; times are interpolated between rows.",
+             time $t$ until half of it is reached, this over that of the first-order drift, $b$ and how far it is from $b^*$, which is {}, \
+             and excess risk. Exact: nothing is sampled; times are interpolated between computed ones.",
             figures(last.limit_distance),
             figures(last.best_gain)
         ),
@@ -270,6 +270,9 @@ fn judged(dimension: i64, drifts: &[Drift]) -> Block {
             ("$t/L$", &|drift| drift.half_time.times(1.0 / drift.length as f64).cell()),
             ("over first order", &|drift| drift.ratio.cell()),
             ("$b$", &|drift| drift.gain.cell()),
+            ("$b - b^*$", &|drift| {
+                Measured::exact(drift.gain.value - last.best_gain, drift.gain.error()).cell()
+            }),
             ("excess risk", &|drift| drift.excess.cell()),
         ],
     )
@@ -290,12 +293,11 @@ fn gains(dimension: i64, rows: &[Row]) -> Figure {
     series.push(Series { name: "first order".to_string(), mark: Mark::Dashed, colour: GREY, points });
     Figure {
         id: format!("gain-{dimension}"),
-        title: format!("In time divided by the length the drifts approach one curve: the parameter $b$, $d = {dimension}$"),
-        caption: "Lines: exact flows. Dashed: the first-order drift from the infinite limit, the same for all lengths, which \
-                  they approach as $L$ grows."
+        title: format!("The parameter $b$ against time divided by the length, $d = {dimension}$"),
+        caption: "Lines: exact flows. Dashed: the first-order drift from the infinite limit, the same for all lengths."
             .to_string(),
-        x: logarithmic("training time over length, t/L"),
-        y: linear("b, the factor of the values"),
+        x: Axis::logarithmic("training time over length, t/L"),
+        y: Axis::linear("b, the factor of the values"),
         series,
     }
 }

@@ -1,6 +1,5 @@
 //! The rows of training flow by flow, for the claims about training.
 
-use super::evidence::logarithmic;
 use crate::judging::{Judging, undecided};
 use esscher_core::concentration::{Dependence, LocalSlope, RatePoint, local_slopes};
 use esscher_core::prompt::PromptLength;
@@ -9,7 +8,7 @@ use esscher_questions::measured::{Measured, length_name};
 use esscher_questions::training::answer::dimensions;
 use esscher_questions::training::answer::{Quantity, Row};
 use esscher_questions::training::describe::{curves, lines, time_axis};
-use esscher_report::{Block, Figure, Panel, Panels};
+use esscher_report::{Axis, Block, Figure, Panel, Panels};
 use std::collections::BTreeMap;
 
 /// The rows of one flow, or of the draws of one.
@@ -64,7 +63,7 @@ pub(super) fn over_time(
         title: format!("{title}, $d = {dimension}$"),
         caption: caption.to_string(),
         x: time_axis(),
-        y: logarithmic(label),
+        y: Axis::logarithmic(label),
         series: lines(&curves(rows, quantity, |row| row.dimension == dimension)),
     })
 }
@@ -84,7 +83,7 @@ pub(super) fn panels_over_time(
         title: title.to_string(),
         caption: caption.to_string(),
         x: time_axis(),
-        y: logarithmic(label),
+        y: Axis::logarithmic(label),
         panels: dimensions(rows).into_iter().map(panel).filter(|panel| !panel.series.is_empty()).collect(),
     })
 }

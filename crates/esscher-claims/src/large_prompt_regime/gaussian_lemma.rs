@@ -1,6 +1,6 @@
 //! Claim: for Gaussian tokens softmax attention on the infinite prompt is linear in the query.
 
-use super::evidence::{percent, table, text};
+use super::evidence::{at_least_percent, at_most_two_figures, table, text};
 use crate::judging::{Found, Judging, undecided};
 use esscher_lab::{Failure, Table};
 use esscher_questions::linearity::answer::{Row, Statistic, laws, points_of};
@@ -12,8 +12,8 @@ claim! {
     name: "gaussian-lemma",
     title: "On normal tokens softmax attention is linear",
     statement: "For Gaussian tokens, softmax attention on the infinite prompt is an affine map of the query; for centred \
-                tokens it is linear attention. Only Gaussians have this property: mixtures select a component, bounded \
-                laws saturate.",
+                tokens it is linear attention. Other laws do not have this property: with mixtures large queries see one of their parts only, \
+                with bounded laws outputs saturate.",
     formula: r"\mu = \mathcal N(m, \Gamma) \implies T[\mu](z) = V\nabla\Lambda_\mu(Uz) = Vm + V\Gamma U z",
     citation: "[Boursier & Boyer 2025](https://arxiv.org/abs/2512.11784), the lemma on Gaussian tokens.",
     measurement: "The tilted mean at queries of many directions (drawn from the seed) and sizes, for normal laws and mixtures by \
@@ -69,7 +69,7 @@ fn judge(result: &Table, judging: &mut Judging) -> Result<Found, Failure> {
     let told = format!(
         "At all queries up to $|z| = {queries}$, attention over normal tokens differs from linear attention by at most {} \
          of what rounding can explain; above 1 the claim would be refuted. Over other tokens, the controls, \
-         the best affine map leaves at least {} of the variation unexplained (least: {}).",
+         the best affine map misses the output by at least {} of its variation (root mean square; least: {}).",
         figures(largest),
         figures(residual),
         literal(shown(law))
@@ -78,12 +78,16 @@ fn judge(result: &Table, judging: &mut Judging) -> Result<Found, Failure> {
     let digits = digits(&rows);
     Ok(Found {
         lead: format!(
-            "On normal tokens softmax attention is a linear map of the query, to {digits} digits. On {controls} other laws of tokens \
-             it bends: the best affine map of all still misses the output by {} or more.",
-            percent(residual)
+            "On an infinite prompt of normal tokens softmax attention is an affine map of the query, to at least {digits} digits: as \
+             computed the two differ by {}, and rounding may hide no more than {}. On {controls} other laws of tokens it bends: even the \
+             best affine map misses the output by {} or more (root mean square).",
+            at_most_two_figures(deviation(&rows, |found| found.value)),
+            at_most_two_figures(deviation(&rows, Measured::error)),
+            at_least_percent(residual)
         ),
         number: format!("{digits} digits"),
-        meaning: "to which softmax on normal tokens agrees with a linear map".to_string(),
+        meaning: "at least, to which softmax on an infinite prompt of normal tokens is an affine map"
+            .to_string(),
         told,
         main: Some(Block::Figure(gains(&rows))),
         headline: "Normal tokens keep softmax linear, other tokens bend it".to_string(),
@@ -98,13 +102,18 @@ fn shown(law: &str) -> &str {
     law.strip_suffix(CONTROL).unwrap_or(law).trim()
 }
 
-/// The decimal digits to which every normal law agrees with its linear map.
+/// The decimal digits to which every normal law agrees with its linear map, whatever rounding did to the difference.
 fn digits(rows: &[Row]) -> usize {
+    // A double has no more than fifteen.
+    let largest = deviation(rows, |found| found.value + found.error()).max(1e-15);
+    (-largest.log10()).floor().max(0.0) as usize
+}
+
+/// The largest of a number of the deviations of normal laws from their linear maps.
+fn deviation(rows: &[Row], number: fn(&Measured) -> f64) -> f64 {
     let normals = laws(rows).into_iter().filter(|law| !law.contains(CONTROL));
     let deviations = normals.flat_map(|law| points_of(rows, law, Statistic::Deviation));
-    // A double has no more than fifteen.
-    let largest = deviations.map(|(_, found)| found.value).fold(1e-15, f64::max);
-    (-largest.log10()).floor().max(0.0) as usize
+    deviations.map(|(_, found)| number(&found)).fold(0.0, f64::max)
 }
 
 /// The gain against the size of the query: normal laws as one, each control by itself.
@@ -123,9 +132,9 @@ fn gains(rows: &[Row]) -> Figure {
             line(law, if count > 1 { format!("normal ({count} laws)") } else { "normal".to_string() }, 0)
         })
         .collect();
-    // Colour 7 is the grey of guides.
+    // The colours of the other figure of this claim, in which every normal law has one too.
     let controls = controls.into_iter().enumerate();
-    series.extend(controls.map(|(place, law)| line(law, literal(shown(law)), 1 + place % (GREY - 1))));
+    series.extend(controls.map(|(place, law)| line(law, literal(shown(law)), (count + place) % GREY)));
     Figure {
         id: "gain".to_string(),
         title: "The output of softmax attention beside the linear map".to_string(),

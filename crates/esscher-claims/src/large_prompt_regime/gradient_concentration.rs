@@ -5,7 +5,7 @@ use esscher_core::Quantity;
 
 claim! {
     name: "gradient-concentration",
-    title: "Gradients of long prompts concentrate below the proved bound",
+    title: "Gradients of long prompts concentrate below a bound of the proved form",
     statement: "For sub-Gaussian tokens of parameter at least 1 and centred 1-sub-Gaussian queries, the gradients of \
                 attention in the value matrix and in the score matrix approach those of the infinite prompt at the same \
                 polynomial rate as the output, with higher powers of the parameter and of the logarithm for the score \

@@ -12,11 +12,11 @@ use esscher_report::{Block, Cell};
 
 claim! {
     name: "linear-attention-transfer",
-    title: "Softmax on long prompts comes to the limit of linear attention",
+    title: "At a fixed time, long prompts bring softmax near the limit of linear attention",
     statement: "On Gaussian covariates the infinite softmax prompt is linear attention on infinite prompts. So it trains to the same \
                 closed-form limit, with the risk of the noise floor. Softmax at finite length is at a fixed time as near to this \
                 limit as one likes, if the prompt is long enough. Linear attention at N examples ends at the limit of Zhang, Frei \
-                and Bartlett, which approaches it as N grows.",
+                and Bartlett, which tends to the one above as N grows.",
     formula: r"(U^*, V^*) = \left(c^{-1}\begin{pmatrix}\Sigma^{-1} & 0\\ 0 & 0\end{pmatrix},\ c\, e e^\top\right),\quad c = \operatorname{tr}(\Sigma^{-2})^{1/4}; \qquad b_N A_N = \Gamma_N^{-1},\ \Gamma_N = (1 + \tfrac1N)\Sigma + \tfrac{\operatorname{tr}\Sigma + s^2/k}{N} I",
     citation: "[Boursier & Boyer 2025](https://arxiv.org/abs/2512.11784), Section 5, in-context linear regression; the limit at N examples: \
                [Zhang, Frei & Bartlett 2024](https://arxiv.org/abs/2306.09927).",
@@ -74,13 +74,15 @@ fn judge(result: &Table, judging: &mut Judging) -> Result<Found, Failure> {
         let here = at_bounded_time(dimension, &rows, &softmax)?;
         let distances: Vec<(i64, Measured)> = here.iter().map(|one| (one.length, one.distance)).collect();
         let name = format!("d = {dimension}: the distance of softmax to the limit of linear attention");
-        must_fall(&name, &distances[distances.len().saturating_sub(2)..], judging)?;
+        let rates = must_fall(&name, &distances[distances.len().saturating_sub(2)..], judging)?;
         let told =
             |one: &Near| format!("{} at {}", figures(one.distance.value), length_name(Some(one.length)));
         sentences.push(format!(
-            "In d = {dimension} at time {}, the distance of softmax to the limit of linear attention is {}",
+            "In d = {dimension} at time {}, the distance of softmax to the limit of linear attention is {}; its local rate at the \
+             longest lengths is {} (at least 0.1)",
             figures(here[0].time),
-            listed(here.iter().map(told), ", ")
+            listed(here.iter().map(told), ", "),
+            listed(rates.iter().map(|rate| format!("{:.2}", rate.slope)), ", ")
         ));
         near.extend(here);
         drawn.push(over_time(
@@ -91,14 +93,14 @@ fn judge(result: &Table, judging: &mut Judging) -> Result<Found, Failure> {
                 "against-time",
                 "Linear attention and the infinite prompt: distance to the own closed-form limit",
                 "distance to its limit",
-                "Exact. Where curves lie on one another, these flows come equally fast to limits of their own. Each ends where its \
-                 gradient is below $10^{-10}$: there it stands still. The band is the error of the integration.",
+                "Exact. Where curves lie on one another, these flows come equally fast to limits of their own. A flow is followed until its \
+                 gradient is below $10^{-10}$, where it stands still, or to the last time asked for. The band is the error of the integration.",
             ],
         ));
     }
     let told = format!(
-        "Exact. All {} flows of infinite prompts and linear attention, from α in the range of their theorems, were followed until they \
-         stood still. They end at most {} from the closed-form limits; the risk of the infinite prompt ends at most {} from \
+        "Exact. Of the flows of infinite prompts and linear attention, from α in the range of their theorems, {} were followed until \
+         they stood still. These end at most {} from the closed-form limits; the risk of the infinite prompt ends at most {} from \
          the noise floor. {}.",
         ends.len(),
         rounded_up(largest(ends.iter().map(|end| end.to_own_limit.value + end.to_own_limit.error()))),
@@ -120,9 +122,10 @@ fn judge(result: &Table, judging: &mut Judging) -> Result<Found, Failure> {
     });
     let explained = explained.map(|pair| {
         format!(
-            "A shorter prompt can be nearer: {} at {}, but {} at {}. This is no error. At every finite length training has an end of \
-             its own, and on short prompts that end is far from the limit of the infinite prompt; how near a flow is on its way \
-             there at one time says little. The claim is about long prompts, and the two longest are judged.",
+            "A shorter prompt can be nearer at that time: {} at {}, but {} at {}. This is no error. At every finite length, also the longest, \
+             training first comes near to this limit and later leaves it for an end of its own (see the claim on the drift of finite prompts). \
+             Longer prompts come nearer, and leave later: so the distance is compared at one fixed time, and the two longest prompts are \
+             judged.",
             figures(pair[0].distance.value),
             length_name(Some(pair[0].length)),
             figures(pair[1].distance.value),
@@ -131,13 +134,16 @@ fn judge(result: &Table, judging: &mut Judging) -> Result<Found, Failure> {
     });
     Ok(Found {
         lead: format!(
-            "The limit that is known for linear attention is that of softmax, if prompts are long: when the infinite prompt has arrived, \
-             softmax at {length} is {distance} away from it. Linear attention itself ends within {} of its own limit.",
+            "With long prompts softmax comes near the limit that is known for the training of linear attention: at time {}, when training on \
+             the infinite prompt stands still, softmax at {length} is {distance} away from it. Linear attention itself ends within {} of its own \
+             limit.",
+            figures(longest.time),
             rounded_up(largest(ends.iter().map(|end| end.to_own_limit.value + end.to_own_limit.error())))
         ),
         number: distance,
         meaning: format!(
-            "distance of softmax at {length} from the limit of linear attention, when the infinite prompt has arrived"
+            "distance of softmax at {length} from the limit of linear attention, at time {}",
+            figures(longest.time)
         ),
         told,
         main: Some(panels_over_time(
@@ -147,11 +153,13 @@ fn judge(result: &Table, judging: &mut Judging) -> Result<Found, Failure> {
                 "softmax-against-time",
                 "Softmax at finite length: distance to the limit of linear attention during training",
                 "|θ_L(t) − θ_∞(∞)|",
-                "Exact; the distance of all parameters to the limit of the infinite prompt, which is that of linear attention. The band is \
-                 the error of the integration.",
+                "The distance of all parameters to the limit of the infinite prompt, which is that of linear attention. Nothing is sampled; \
+                 the band, where it can be seen, is the error of the integration.",
             ],
         )),
-        headline: "Long prompts bring softmax close to the limit of linear attention".to_string(),
+        headline:
+            "Long prompts bring softmax close to the limit of linear attention, until they leave it again"
+                .to_string(),
         explained: explained.into_iter().collect(),
         tables: vec![end_table(&ends), near_table(&near)],
         more: drawn,
@@ -162,7 +170,7 @@ fn end_table(ends: &[End]) -> Block {
     table(
         "ends",
         "Where the flows end: distances to the own closed-form limit and to that of the infinite prompt ($N = \\infty$, softmax \
-         and linear attention alike), and the risk. Exact.",
+         and linear attention alike), and the risk. Exact: nothing is sampled.",
         ends,
         &[
             ("$d$", &|end| Cell::Integer(end.dimension)),
@@ -177,8 +185,8 @@ fn end_table(ends: &[End]) -> Block {
 fn near_table(near: &[Near]) -> Block {
     table(
         "softmax",
-        "Softmax at finite length: its distance to the limit of linear attention at the time $T$ when the infinite prompt has \
-         arrived. Exact.",
+        "Softmax at finite length: its distance to the limit of linear attention at the time $T$ when training on the infinite \
+         prompt stands still. Exact: nothing is sampled.",
         near,
         &[
             ("$d$", &|one| Cell::Integer(one.dimension)),

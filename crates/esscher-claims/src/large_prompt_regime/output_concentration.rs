@@ -5,7 +5,7 @@ use esscher_core::Quantity;
 
 claim! {
     name: "output-concentration",
-    title: "Outputs of long prompts concentrate below the proved bound",
+    title: "Outputs of long prompts concentrate below a bound of the proved form",
     statement: "For sub-Gaussian tokens of parameter at least 1 and centred 1-sub-Gaussian queries, the mean squared \
                 distance between attention on a prompt of L tokens and on the infinite prompt falls at least like a \
                 power of L, up to a logarithm. The exponent is of order one over the squared parameter.",

@@ -1,6 +1,6 @@
 //! Claim: the exponent of L falls like 1/σ² for Gaussian tokens, and is 1 for bounded ones.
 
-use super::evidence::{largest, number, slope_one, smallest, table, text, two_figures};
+use super::evidence::{at_most_two_figures, largest, number, slope_one, smallest, table, text, two_figures};
 use crate::judging::{Found, Judging};
 use esscher_core::Quantity;
 use esscher_core::prompt::rate_exponent;
@@ -16,14 +16,14 @@ claim! {
     name: "rate-exponent",
     title: "The larger the scale of normal tokens, the more slowly prompts converge",
     statement: "The exponent of order one over the squared scale is real: for Gaussian tokens the error falls more slowly \
-                the larger the scale, with an exponent $\\kappa(H)$ that behaves like $1/\\sigma^2$ at large scales. Not all \
-                sub-Gaussian tokens pay this price: bounded tokens of the same scale have exponent 1.",
+                the larger the scale, with an exponent $\\kappa(H)$ that behaves like $1/\\sigma^2$ at large scales, where $H$ is the \
+                spread of the scores. Not all sub-Gaussian tokens pay this price: bounded tokens of the same scale have exponent 1.",
     formula: r"\kappa(H) = \begin{cases} 1 & H^2 \le 1/2 \\ \sqrt{1/H^2 + 1/4} - 1/2 & H^2 > 1/2 \end{cases} \qquad H = \|\Gamma^{1/2} U S^{1/2}\|",
     citation: "The exponent $c_2/\\sigma^2$: [Boursier & Boyer 2025](https://arxiv.org/abs/2512.11784), Section 3. The formula for $\\kappa(H)$ and the \
                exponent 1 of bounded tokens are ours. The formula is a heuristic of large deviations; slopes approach it as \
                slowly as $1/\\ln L$.",
     measurement: "Local slopes of the exact output error of normal tokens from $10^3$ to $10^{12}$ tokens against \
-                  $\\kappa(H)$, queries $\\mathcal N(0, I)$, so that $H = \\sigma$; at full scale also of normal tokens \
+                  $\\kappa(H)$, queries $\\mathcal N(0, I)$, so that $H = \\sigma$; in the full form also of normal tokens \
                   mixed with an atom. Fitted rates of simulated errors of random signs, cube and sphere. \
                   All laws have two dimensions. In more dimensions the slopes approach $\\kappa(H)$ more slowly: in eight, at a scale of 1, \
                   they are further from it than the tolerance even at $10^{12}$ tokens, and nothing is judged there.",
@@ -145,7 +145,7 @@ fn judge(result: &Table, judging: &mut Judging) -> Result<Found, Failure> {
     judging.trust(!exact.is_empty() && !fitted.is_empty(), || {
         "the result has no exact slopes, or no simulated rate that is certain enough".to_string()
     });
-    let farthest = |of: &[&Exponent]| figures(largest(of.iter().map(|one| one.gap())));
+    let farthest = |of: &[&Exponent]| at_most_two_figures(largest(of.iter().map(|one| one.gap())));
     let mut told = format!(
         "At the longest lengths the {} exact slopes, which must fall with the scale, are within {} of $\\kappa(H)$ \
          (tolerance 0.05). The {} fitted rates of bounded tokens (scales of a law share their prompts) are within {} of 1 \
@@ -158,7 +158,6 @@ fn judge(result: &Table, judging: &mut Judging) -> Result<Found, Failure> {
     if uncertain > 0 {
         told += &format!(" {uncertain} rates are too uncertain to decide.");
     }
-    let gap = |of: &[&Exponent]| two_figures(largest(of.iter().map(|one| one.gap())));
     let ends = |of: &[&Exponent]| -> [f64; 4] {
         let sigmas = || of.iter().map(|one| one.row.sigma);
         let at = |sigma| of.iter().find(|one| one.row.sigma == sigma).map_or(0.0, |one| one.value);
@@ -166,24 +165,35 @@ fn judge(result: &Table, judging: &mut Judging) -> Result<Found, Failure> {
         [low, at(low), high, at(high)]
     };
     let [low, at_low, high, at_high] = ends(&exact);
+    let expected = |sigma| exact.iter().find(|one| one.row.sigma == sigma).map_or(0.0, |one| one.expected);
     let all = [exact.clone(), fitted.clone()].concat();
     Ok(Found {
         lead: format!(
-            "The error falls like a power of the prompt length. For normal tokens the exponent drops from {} at scale {low} to {} at \
-             scale {high}, within {} of theory; for tokens of bounded size it stays 1, within {}.",
+            "The mean squared error of the output falls like a power of the prompt length. For normal tokens the exponent drops from {} at \
+             scale {low} to {} at scale {high}, where theory says {} and {}; for tokens of bounded size it stays 1. All exponents of \
+             normal tokens are within {} of theory, those of bounded ones within {}.",
             two_figures(at_low),
             two_figures(at_high),
-            gap(&exact),
-            gap(&fitted)
+            two_figures(expected(low)),
+            two_figures(expected(high)),
+            farthest(&exact),
+            farthest(&fitted)
         ),
-        number: if all.is_empty() { "–".to_string() } else { gap(&all) },
-        meaning: "the largest distance of an exponent from theory".to_string(),
+        number: match exact.is_empty() {
+            true => "–".to_string(),
+            false => format!("{} to {}", two_figures(at_low), two_figures(at_high)),
+        },
+        meaning: format!(
+            "the exponent of normal tokens from scale {low} to {high} (theory: {} to {})",
+            two_figures(expected(low)),
+            two_figures(expected(high))
+        ),
         told,
         main: Some(Block::Figure(against_scale(&all)?)),
         headline: "Normal tokens pay for their scale, bounded ones do not".to_string(),
         explained: vec![
             "All laws have two dimensions here. In more dimensions the exponent is approached more slowly, so that slopes at these \
-             lengths lie lower: how it was measured says how far."
+             lengths lie farther from theory: in eight dimensions, at a scale of 1, they are outside the tolerance even at $10^{12}$ tokens."
                 .to_string(),
             "An exponent of 0.1 means that ten times as many tokens make the error only a fifth smaller: at large scales no prompt \
              is long. Bounded tokens of the same scale escape because their scores are bounded, too."

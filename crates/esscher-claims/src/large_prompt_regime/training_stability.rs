@@ -1,13 +1,13 @@
 //! Claim: training flows at finite length approach that of the infinite prompt on bounded times (Gaussian covariates).
 
-use super::evidence::{grouped, largest, listed, logarithmic, number, slope_one, table, two_figures};
+use super::evidence::{grouped, largest, listed, number, slope_one, table, two_figures};
 use super::flows::{Flow, flows, must_fall, panels_over_time};
 use crate::judging::{Found, Judging, undecided};
 use esscher_lab::{Failure, Table};
 use esscher_questions::measured::{Measured, figures, length_name, rounded_up};
 use esscher_questions::training::Model;
 use esscher_questions::training::answer::{Quantity, Row};
-use esscher_report::{Block, Cell, Figure, Mark, Point, Series};
+use esscher_report::{Axis, Block, Cell, Figure, Mark, Point, Series};
 
 claim! {
     name: "training-stability",
@@ -112,11 +112,13 @@ fn judge(result: &Table, judging: &mut Judging) -> Result<Found, Failure> {
             "The longer the prompt, the closer training stays to that of the infinite prompt. In {} dimensions, the hardest case \
              here, the largest distance up to time {} is {before} at {short} and {after} at {long}.",
             last.dimension,
-            two_figures(largest(times))
+            two_figures(largest(times.clone()))
         ),
         number: after,
         meaning: format!(
-            "the largest distance at {} tokens (at {}: {before})",
+            "the largest distance up to time {} in {} dimensions at {} tokens (at {}: {before})",
+            two_figures(largest(times.clone())),
+            last.dimension,
             about(last.length),
             about(first.length)
         ),
@@ -129,7 +131,8 @@ fn judge(result: &Table, judging: &mut Judging) -> Result<Found, Failure> {
                 "Distance between training at finite length and on the infinite prompt",
                 "|θ_L(t) − θ_∞(t)|",
                 "All parameters, from the same start. Exact. The band is the error of the integration; where it widens, at early \
-                 times and long prompts, the distance is not resolved.",
+                 times and long prompts, the distance is not resolved. The distances still grow at the last time: what comes later is told \
+                 by the claim on the drift of finite prompts.",
             ],
         )),
         headline: "The longer the prompt, the closer training stays to the infinite prompt".to_string(),
@@ -174,10 +177,10 @@ fn against_length(shown: &[Shown]) -> Figure {
         id: "against-length".to_string(),
         title: "The largest distance between the flows against the prompt length".to_string(),
         caption: "Exact; bars are the error of the integration, where it can be seen. Dashed: a fall like $1/L$, through the last \
-                  dots, as far as the length before. The dots fall more slowly; they approach $1/L$ only at very long prompts."
+                  dots, as far as the length before. Where the dot before lies below that line, the distance falls more slowly than $1/L$."
             .to_string(),
-        x: logarithmic("prompt length L"),
-        y: logarithmic("largest |θ_L(t) − θ_∞(t)|, t ≤ T"),
+        x: Axis::logarithmic("prompt length L"),
+        y: Axis::logarithmic("largest |θ_L(t) − θ_∞(t)|, t ≤ T"),
         series,
     }
 }

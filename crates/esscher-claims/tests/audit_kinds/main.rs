@@ -15,6 +15,7 @@ use esscher_core::Unwatched;
 use esscher_lab::specification::{Mistake, Written};
 use esscher_lab::{Column, Experiment, Origin, Outcome, Row, RunFolder, Share, Table, Unit, Value, Watcher};
 use esscher_questions::conduct::{AssignmentFound, Audit, AuditFound, AuditRequest, Error, Role, audit};
+use esscher_questions::measured::GREY;
 use esscher_questions::{Asked, Planned, Settings, Sources, questions};
 use esscher_report::{Block, Cell, DataTable, Figure, Section};
 use std::fs;
@@ -161,6 +162,12 @@ fn number(cell: &Cell) -> f64 {
 
 /// A result of an audit with some rows changed: to no number, or left out where `None` is said.
 fn changed(result: &Table, change: &dyn Fn(&Row<'_>) -> Option<bool>) -> Table {
+    let kept = |row: &Row<'_>| row.optional_real("value").unwrap();
+    with_values(result, &|row| change(row).map(|missing| kept(row).filter(|_| !missing)))
+}
+
+/// A result of an audit with other numbers, or none; rows are left out where no value is said.
+fn with_values(result: &Table, value: &dyn Fn(&Row<'_>) -> Option<Option<f64>>) -> Table {
     let kind = |name: &str| match name {
         "length" | "text" | "layer" | "head" | "position" => Column::Integer,
         "value" => Column::Real,
@@ -170,10 +177,9 @@ fn changed(result: &Table, change: &dyn Fn(&Row<'_>) -> Option<bool>) -> Table {
     let columns: Vec<(&str, Column)> = names.iter().map(|name| (*name, kind(name))).collect();
     let mut made = Table::new(&columns);
     for row in result.rows() {
-        let Some(missing) = change(&row) else { continue };
+        let Some(value) = value(&row) else { continue };
         let values = columns.iter().map(|(name, kind)| match kind {
-            Column::Real if missing => Value::Missing,
-            Column::Real => row.optional_real(name).unwrap().map_or(Value::Missing, Value::Real),
+            Column::Real => value.map_or(Value::Missing, Value::Real),
             Column::Integer => row.integer(name).map_or(Value::Missing, Value::Integer),
             Column::Text => row.text(name).map_or(Value::Missing, Value::from),
         });
@@ -264,7 +270,9 @@ fn a_mean_over_the_texts_that_have_a_residual_stream_is_refused() {
     let text = format!("{}criterion = \"residual\"\n", example("audit-heads"));
     let planned = read(&text);
     let result = run(&planned);
-    planned.sections(&result).unwrap();
+    let sections = planned.sections(&result).unwrap();
+    let Block::Lead(lead) = &sections[0].blocks[0] else { panic!() };
+    assert!(lead.contains("of the stream, in root mean square over queries"), "{lead}");
     let some = changed(&result, &|row| {
         let residual = row.text("quantity").unwrap() == "residual-error";
         (!(residual && row.integer("text").unwrap() == 1)).then_some(false)
@@ -297,6 +305,18 @@ fn a_loss_that_is_not_finite_is_seen() {
     );
     let half = changed(&result, &|row| (row.integer("text").unwrap() != 0).then_some(false));
     assert!(planned.sections(&half).unwrap_err().to_string().contains("not a whole result"));
+}
+
+#[test]
+fn only_controls_are_grey() {
+    let text = example("audit-model");
+    let head = &text[..text.find("[[assignments]]").unwrap()];
+    let named = |number| format!("[[assignments]]\nname = \"choice {number}\"\neverywhere = \"dropped\"\n");
+    let planned = read(&format!("{head}{}", (1..=8).map(named).collect::<String>()));
+    let sections = planned.sections(&run(&planned)).unwrap();
+    let figure = figure(&sections, "loss-against-cache");
+    assert_eq!(figure.series.len(), 8);
+    assert!(figure.series.iter().all(|one| one.colour != GREY) && !figure.caption.contains("Controls"));
 }
 
 #[test]
@@ -627,7 +647,7 @@ fn what_makes_no_sense_is_told_before_anything_is_fetched_or_run() {
     let (message, _) = refusal(&AuditRequest { lengths: vec![160, 96], ..tiny(out.path()) });
     assert_eq!(
         message,
-        "a text has 96 tokens, expected at least 128 for enough to be replaced: ask for longer texts"
+        "a segment has 96 tokens, expected at least 128 for enough to be replaced: ask for a greater length"
     );
     // A model that takes no text of that length is not told to take a shorter one.
     let model = model_of_context(127, out.path(), "narrow.bin", &|_| false);
@@ -657,14 +677,46 @@ fn a_text_that_does_not_tell_accepted_heads_from_random_ones_is_named() {
     let more = draws - loss(Role::AcceptedGroups);
     // Random weights predict nothing, with whatever heads.
     let advice = found.advice.unwrap();
-    assert!(
-        advice.starts_with(&format!(
-            "this text does not tell accepted key-value heads from random ones (whose loss differs from theirs by {more:+.4} ± "
-        )),
-        "{advice}"
-    );
+    let begin = "this text does not tell accepted key-value heads from random ones (whose loss differs from theirs by ";
+    let said = advice.strip_prefix(begin).and_then(|rest| rest.split(' ').next()).unwrap();
+    let said: f64 = said.replace('−', "-").parse().unwrap();
+    assert!((said - more).abs() < 1e-4, "{advice}");
     let page = fs::read_to_string(&found.report).unwrap();
     assert!(page.contains("do not tell"), "the page says so where it says what was found");
+}
+
+/// Losses that are made up: random key-value heads lose more than accepted ones by this.
+#[test]
+fn only_a_test_that_tells_heads_apart_says_to_replace_them() {
+    let said = |more: f64| {
+        let out = tempfile::tempdir().unwrap();
+        let origin = Origin { program: "test".to_string(), version: "0".to_string(), commit: None };
+        let run = |label: &str, planned: &Planned, folder: &RunFolder| -> Result<Outcome, Error> {
+            let watcher = StopsAfter { left: AtomicUsize::new(usize::MAX) };
+            let mut outcome = esscher_lab::run(planned, folder, Share::WHOLE, &origin, &watcher)?;
+            if let (Outcome::Finished { result, .. }, "model") = (&mut outcome, label) {
+                *result = with_values(result, &|row| {
+                    let random = row.text("assignment").unwrap().contains("random key-value heads");
+                    let text = row.integer("text").unwrap() as f64;
+                    Some(Some(if random { 3.0 + more + 0.001 * text } else { 3.0 }))
+                });
+            }
+            Ok(outcome)
+        };
+        let request = AuditRequest { tolerance: 0.1, ..tiny(out.path()) };
+        let found = audit(&request, Settings::default(), run, &sources()).unwrap().found.unwrap();
+        (found.advice.unwrap_or_default(), fs::read_to_string(&found.report).unwrap())
+    };
+    let order = "Replace what was accepted";
+    let (advice, page) = said(0.1);
+    assert!(!advice.contains("this text") && page.contains(order), "{advice}");
+    assert!(page.contains("from no loss for <code>accepted heads, offline</code>"), "the band is of one dot");
+    let (advice, page) = said(0.0);
+    assert!(advice.contains("does not tell") && !page.contains(order), "{advice}");
+    assert!(page.contains("the test of the model does not support a replacement"));
+    let (advice, page) = said(-0.1);
+    assert!(advice.contains("speaks against") && !advice.contains("does not tell"), "{advice}");
+    assert!(!page.contains(order) && page.contains("the test of the model speaks against a replacement"));
 }
 
 #[test]
@@ -688,6 +740,13 @@ fn bytes_are_shown_against_the_length() {
     // Four first tokens, 16 light ones and a window of 16 to 48.
     assert_eq!(ends[1], [128.0, megabytes(68.0), 256.0, megabytes(68.0)]);
     assert!(ends[2][3] > ends[1][3] && ends[2][3] < ends[0][3], "{ends:?}");
+    // What runs offline keeps the cache.
+    assert!(!figure.title.contains("do not"), "{}", figure.title);
+    let text = example("audit-model");
+    let planned = read(&text[..text.rfind("[[assignments]]").unwrap()]);
+    let sections = planned.sections(&run(&planned)).unwrap();
+    let title = &self::figure(&sections, "bytes-against-length").title;
+    assert!(title.ends_with("replaced heads do not"), "{title}");
 }
 
 #[test]
@@ -708,9 +767,16 @@ fn a_stopped_audit_goes_on_where_it_was() {
 #[test]
 fn an_audit_of_heads_only_tests_nothing() {
     let out = tempfile::tempdir().unwrap();
-    let request = AuditRequest { heads_only: true, ..tiny(out.path()) };
+    let request = AuditRequest { heads_only: true, lengths: vec![128], ..tiny(out.path()) };
     let audit = audited(&request, usize::MAX).unwrap();
-    assert!(audit.found.unwrap().assignments.is_empty());
+    let found = audit.found.unwrap();
+    assert!(found.assignments.is_empty() && found.key_value_heads.accepted > 0);
+    let page = fs::read_to_string(&found.report).unwrap();
+    assert!(page.contains("the model was not tested with a replacement") && !page.contains("Replace what"));
+    // A note stands where it belongs, and what explains the columns of all layers stands before them.
+    let little = "the rest is kept exactly: that many heads are accepted says little";
+    assert!(found.advice.unwrap().contains(little));
+    assert_eq!([little, "the variance of the scores;"].map(|words| page.matches(words).count()), [1, 1]);
     assert!(audit.folder.join("heads/report.html").exists() && !audit.folder.join("model").exists());
 }
 
@@ -755,7 +821,7 @@ fn a_real_model_has_heads_that_may_be_replaced() {
     let flattering = "sampled from this model itself";
     assert!(found.advice.as_ref().unwrap().contains(flattering));
     let page = fs::read_to_string(&found.report).unwrap();
-    assert!(page.matches(flattering).count() >= 2, "summary and text of the test");
+    assert_eq!(page.matches(flattering).count(), 1, "once, beside what was found");
     assert!(page.matches("stories sampled from stories15M itself").count() >= 3, "wherever a text is named");
     let verdicts: serde_json::Value = serde_json::from_slice(&fs::read(&found.verdicts).unwrap()).unwrap();
     assert!(verdicts["advice"].as_str().unwrap().contains(flattering));
@@ -894,6 +960,11 @@ fn the_model_writes_with_exact_attention_and_with_what_is_named() {
     assert_eq!(written, expected);
     let sections = planned.sections(&result).unwrap();
     assert_eq!(sections[1].title, "The same text, continued");
+    let Block::Prose(told) = &sections[1].blocks[0] else { panic!() };
+    assert!(
+        told.contains("before the first that differs: ") && told.ends_with(" for `all dropped`."),
+        "{told}"
+    );
     let half = changed(&result, &|row| {
         (!row.integer("position").is_ok_and(|position| position == 95)).then_some(false)
     });

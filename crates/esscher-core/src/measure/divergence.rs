@@ -1,7 +1,7 @@
 //! Divergences without cancellation: sums of terms that are not negative, where Λ would be subtracted from a number as large.
 
-use crate::error::Result;
-use crate::numerics::{linalg, log_sum_exp};
+use crate::error::{Error, Result};
+use crate::numerics::{check, linalg, log_sum_exp};
 
 /// Parts of weight πₖ that a tilt multiplies by e^{gₖ}: tokens of a prompt, components of a mixture.
 ///
@@ -83,11 +83,35 @@ fn times_exp_m1(s: f64, x: f64) -> f64 {
 }
 
 /// A divergence that is a difference of numbers of a certain size, or its integral where too little is left of them.
-pub(super) fn difference_or(difference: f64, size: f64, integral: impl FnOnce() -> Option<f64>) -> f64 {
+///
+/// # Errors
+/// As [`of_difference`], where there is no integral either.
+pub(super) fn difference_or(
+    difference: f64,
+    size: f64,
+    integral: impl FnOnce() -> Option<f64>,
+) -> Result<f64> {
     /// Rounding then costs at most four digits.
     const LEFT: f64 = 1e-4;
-    // A NaN, of numbers that overflow, is handed on.
-    if difference <= LEFT * size { integral().unwrap_or(difference.max(0.0)) } else { difference }
+    let integral = if difference <= LEFT * size { integral() } else { None };
+    integral.map_or_else(|| of_difference(difference, size), Ok)
+}
+
+/// A divergence that is a difference of numbers of this size; one that their rounding made negative is zero.
+///
+/// # Errors
+/// [`Error::Overflow`], and [`Error::Cancelled`] where rounding may have taken the difference.
+pub(super) fn of_difference(difference: f64, size: f64) -> Result<f64> {
+    const WHAT: &str = "the divergence of the tilt";
+    /// e to a divergence is a number of tokens, of which so many digits are enough.
+    const ABSOLUTE: f64 = 1e-6;
+    const RELATIVE: f64 = 1e-3;
+    let difference = check::finite_number(WHAT, difference)?;
+    let rounding = 4.0 * f64::EPSILON * size;
+    if rounding > ABSOLUTE.max(RELATIVE * difference.abs()) {
+        return Err(Error::Cancelled { what: WHAT });
+    }
+    Ok(if -difference <= rounding { difference.max(0.0) } else { difference })
 }
 
 /// ∫₀¹ s v(s) ds for the variance v(s) ≥ 0 of ⟨θ, z⟩ along the way to a small tilt; none if the tilt is not small, or the

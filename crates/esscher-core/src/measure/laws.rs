@@ -95,8 +95,8 @@ type Check = std::result::Result<(), LawViolation>;
 
 impl Checker {
     fn expect(&self, law: &'static str, tilt: &[f64], gap: f64, allowed: f64) -> Check {
-        // Written so that a NaN gap fails.
-        if gap <= allowed {
+        // Written so that a NaN gap fails. What may be infinitely wrong is not checked.
+        if gap <= allowed && allowed.is_finite() {
             return Ok(());
         }
         Err(LawViolation::Broken { family: self.measure.family(), law, tilt: tilt.to_vec(), gap, allowed })
@@ -117,7 +117,9 @@ impl Checker {
         relative: f64,
     ) -> Check {
         let size = left.iter().chain(right).fold(1.0, |size: f64, entry| size.max(entry.abs()));
-        let gap = left.iter().zip(right).fold(0.0, |gap: f64, (a, b)| gap.max((a - b).abs()));
+        let gap = left.iter().zip(right).map(|(a, b)| (a - b).abs());
+        // The larger of a number and NaN is the number.
+        let gap = gap.fold(0.0, |gap: f64, one| if one.is_nan() { f64::INFINITY } else { gap.max(one) });
         let gap = if left.len() == right.len() { gap } else { f64::INFINITY };
         self.expect(law, tilt, gap, relative * size + rounding)
     }

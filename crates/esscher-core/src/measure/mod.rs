@@ -159,7 +159,7 @@ pub trait Measure: Debug + Send + Sync {
     /// KL(μ_θ ‖ μ) = ⟨θ, ∇Λ(θ)⟩ − Λ(θ): about e^{KL} tokens are needed to see the tilted measure.
     fn tilt_divergence(&self, tilt: &[f64]) -> Result<f64> {
         let (gain, log_partition) = (linalg::dot(tilt, &self.tilted_mean(tilt)?), self.log_partition(tilt)?);
-        divergence_result(gain - log_partition, gain.abs() + log_partition.abs())
+        divergence::of_difference(gain - log_partition, gain.abs() + log_partition.abs())
     }
 
     /// D₂(μ_θ ‖ μ) = Λ(2θ) − 2Λ(θ), the Rényi divergence of order two: e^{D₂} / L is the scale of the
@@ -168,7 +168,7 @@ pub trait Measure: Debug + Send + Sync {
         let twice: Vec<f64> = tilt.iter().map(|entry| 2.0 * entry).collect();
         let twice = check::finite_result("twice the tilt", twice)?;
         let (at_twice, log_partition) = (self.log_partition(&twice)?, self.log_partition(tilt)?);
-        divergence_result(at_twice - 2.0 * log_partition, at_twice.abs() + 2.0 * log_partition.abs())
+        divergence::of_difference(at_twice - 2.0 * log_partition, at_twice.abs() + 2.0 * log_partition.abs())
     }
 
     /// The Gaussian limit around a tilt θ₀: the Gaussian whose log-partition agrees with Λ to second
@@ -201,13 +201,6 @@ pub(crate) fn radial_parts(measure: &dyn Measure) -> Option<Vec<(f64, Radial)>> 
         let components = measure.as_gaussian_mixture()?;
         components.iter().map(|part| Some((part.weight(), part.gaussian.as_radial()?))).collect()
     })
-}
-
-/// A divergence that must be handed out finite; one that rounding of numbers of this size made negative is zero.
-fn divergence_result(divergence: f64, size: f64) -> Result<f64> {
-    let rounding = 4.0 * f64::EPSILON * size;
-    let divergence = if -divergence <= rounding { divergence.max(0.0) } else { divergence };
-    check::finite_number("the divergence of the tilt", divergence)
 }
 
 /// Checks what every method of every family checks of its tilt.

@@ -656,6 +656,30 @@ fn divergences_keep_their_digits_at_small_tilts() {
     }
 }
 
+/// A law that is tilted knows Λ only as a difference: at 10¹⁷, with half of the tilt taken back, D₂ is log 2 and its terms have no digit
+/// of it. KL is about 0 there, which the integral finds; where both are as large as their terms both are known.
+#[test]
+fn divergences_of_tilted_laws_are_right_or_refused() {
+    let large = 1e17;
+    for law in [
+        Arc::new(Rademacher::new(1).unwrap()) as Law,
+        Arc::new(Sphere::new(3, 1.0).unwrap()),
+        Arc::new(Cube::new(1).unwrap()),
+    ] {
+        let mut along = vec![0.0; law.dimension()];
+        let mut at = |tilt: f64| {
+            along[0] = tilt;
+            along.clone()
+        };
+        let tilted = law.tilted(&at(large)).unwrap();
+        let refused = tilted.renyi_divergence(&at(-0.5 * large)).unwrap_err();
+        assert!(matches!(refused, Error::Cancelled { .. }), "{law:?}: {refused}");
+        // Back at the law itself: KL = Λ(a), as large as a.
+        let back = tilted.tilt_divergence(&at(-large)).unwrap();
+        assert!((back / law.log_partition(&at(large)).unwrap() - 1.0).abs() < 1e-12, "{law:?}: {back}");
+    }
+}
+
 /// KL and D₂ by mpmath with 60 digits, and by their limits where the tilt is beyond 10¹⁵: there Λ has no digit of them left.
 #[test]
 fn divergences_keep_their_digits_at_large_tilts() {

@@ -22,7 +22,8 @@ fn simulated(prompts: &SampledPrompts) -> SampledUnit {
     prompts.fold(&done).unwrap()
 }
 
-/// Five standard errors of the simulation and of the exact average.
+/// Five standard errors of the simulation and of the exact average: a tenth to a fifth of most numbers. The time is the exact engine's,
+/// so that fewer trials would save none.
 #[test]
 fn simulation_agrees_with_the_exact_engine_for_gaussian_and_mixture_tokens() {
     let (head, standard) = (skew_head(), Arc::new(Gaussian::standard(2).unwrap()));
@@ -30,7 +31,7 @@ fn simulation_agrees_with_the_exact_engine_for_gaussian_and_mixture_tokens() {
     let off_centre = Arc::new(Gaussian::new(&[0.3, -0.5], mat![[0.4, 0.1], [0.1, 0.2]].as_ref()).unwrap());
     let mixture: Law =
         Arc::new(Mixture::new(vec![(0.3, standard.clone() as Law), (0.7, off_centre)]).unwrap());
-    let trials = if long() { 1500 } else { 120 };
+    let trials = 1500;
     let all = lengths(&[1, 2, 7, 40, 300, 1000]);
     for (tokens, queries, count) in [
         (Arc::new(skew_gaussian()) as Law, standard.clone() as Law, 30),
@@ -183,7 +184,8 @@ fn units_of_another_simulation_are_refused() {
     assert!(first.run_share(2, 2, &mut SampledUnits::default(), &Unwatched).is_err());
 }
 
-/// Bounded laws approach the delta method with slope one: L · error at L = 10⁴ within five standard errors.
+/// Bounded laws approach the delta method with slope one: L · error at L = 10⁴ within five standard errors, which are a ninth of the
+/// error; in the short form that is so of the first law, and a quarter of the error for the others.
 #[test]
 fn bounded_laws_approach_the_delta_method() {
     let head = skew_head();
@@ -194,9 +196,9 @@ fn bounded_laws_approach_the_delta_method() {
         Arc::new(Cube::new(3).unwrap()),
         Arc::new(Sphere::new(3, 1.5).unwrap()),
     ];
-    for tokens in laws {
+    for (place, tokens) in laws.into_iter().enumerate() {
         let constants = delta_method(&head, tokens.as_ref(), &query).unwrap();
-        let trials = if long() { 3000 } else { 600 };
+        let trials = if long() || place == 0 { 3000 } else { 600 };
         let options = SampleOptions { queries: 1, score_gradient: false, ..options(trials) };
         let length = [PromptLength::new(10_000).unwrap()];
         let prompts = SampledPrompts::new(&head, tokens.clone(), queries.clone(), &length, options).unwrap();

@@ -221,7 +221,7 @@ fn training_drifts_along_the_valley_in_time_proportional_to_the_length() {
 #[test]
 fn the_in_context_theorem_has_its_horizon() {
     let mut last = 0;
-    let excesses: &[f64] = if long() { &[0.3, 0.1] } else { &[0.3] };
+    let excesses: &[f64] = if long() { &[0.5, 0.3, 0.1] } else { &[0.5, 0.3] };
     for &excess in excesses {
         let task = SpectralTask::isotropic(5, 0.1, 1.0).unwrap();
         let found = training_horizon(&task, 0.5, excess, &Unwatched).unwrap();

@@ -128,7 +128,11 @@ pub(crate) fn check_table(path: &Path, bytes: u64) -> Result<()> {
 fn optional<T>(read: Result<T>) -> Result<Option<T>> {
     match read {
         Ok(found) => Ok(Some(found)),
-        Err(Error::File { source, .. }) if source.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(Error::File { source, .. })
+            if matches!(source.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) =>
+        {
+            Ok(None)
+        }
         Err(error) => Err(error),
     }
 }

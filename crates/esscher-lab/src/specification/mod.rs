@@ -33,7 +33,7 @@ pub use rules::{
     text, texts, truth,
 };
 pub use settings::settings;
-pub use written::{Form, Native, Written};
+pub use written::{Form, Native, NoDouble, Written, double};
 
 use mistake::short;
 use normalised::Normal;
@@ -97,7 +97,10 @@ pub fn read<T>(
         let place = source.place(error.span().unwrap_or(0..0).start);
         // The parser's messages may spread over lines; ours are sentences.
         let message = error.message().split('\n').collect::<Vec<_>>().join("; ");
-        Mistake { place: Some(place), key: String::new(), problem: Problem::Wrong(message), hint: None }
+        let is_json = text.trim_start().starts_with('{');
+        let hint =
+            is_json.then(|| "this is read as TOML and looks like JSON: write `key = value`".to_string());
+        Mistake { place: Some(place), key: String::new(), problem: Problem::Wrong(message), hint }
     })?;
     let entries = written::entries(table.get_ref());
     read_section(Section::new(Some(Rc::new(source)), String::new(), table.span(), entries), reader)
@@ -300,6 +303,18 @@ impl Section {
         };
         self.write(key, normalised::quoted(&value));
         Ok(value)
+    }
+
+    /// A name of at most so many characters, on one line, of which something can be seen.
+    pub fn name(&mut self, key: &'static str, default: Option<&str>, longest: usize) -> Result<String> {
+        let name = self.text(key, default)?;
+        let count = name.chars().count();
+        let found = match name.trim().is_empty() {
+            true if count > 0 => "only white space".to_string(),
+            _ if (1..=longest).contains(&count) => return Ok(name),
+            _ => count.to_string(),
+        };
+        Err(self.mistake(key, format!("expected a name of 1 to {longest} characters, found {found}")))
     }
 
     /// A list of texts, each on one line.
@@ -524,7 +539,11 @@ impl Section {
     }
 
     fn unknown(&self) -> impl Iterator<Item = &Entry> {
-        self.entries.iter().filter(|entry| !self.asked.contains(&entry.key.as_str()))
+        // By this key of a file editors find its schema.
+        let is_of_editors = |entry: &Entry| self.prefix.is_empty() && entry.key == "$schema";
+        self.entries
+            .iter()
+            .filter(move |entry| !self.asked.contains(&entry.key.as_str()) && !is_of_editors(entry))
     }
 
     fn value(&mut self, key: &'static str, has_default: bool) -> Result<Option<Placed>> {
@@ -556,7 +575,8 @@ impl Section {
         };
         if !count.contains(&items.len()) {
             let (least, most, found) = (count.start(), count.end(), items.len());
-            let message = format!("expected a list of {least} to {most} entries, found {found}");
+            let expected = if least == most { format!("{least}") } else { format!("{least} to {most}") };
+            let message = format!("expected a list of {expected} entries, found {found}");
             return Err(self.at(&given.place, key, &message, None));
         }
         Ok(Some(items))
@@ -564,7 +584,15 @@ impl Section {
 
     fn number(&self, key: &str, given: &Placed, bounds: Bounds) -> Result<f64> {
         match &given.value {
-            Written::Number { real, .. } if bounds.contain(*real) => Ok(*real),
+            Written::Number { real: Ok(real), .. } if bounds.contain(*real) => Ok(*real),
+            Written::Number { real: Ok(real), .. }
+                if real.is_infinite() && !matches!(bounds, Bounds::Between(..)) =>
+            {
+                Err(self.expected(key, given, &Bounds::Any.to_string()))
+            }
+            Written::Number { written, real: Err(reason), .. } => {
+                Err(self.at(&given.place, key, &format!("{} {reason}", short(written)), None))
+            }
             _ => Err(self.expected(key, given, &bounds.to_string())),
         }
     }

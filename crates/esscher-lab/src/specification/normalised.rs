@@ -34,7 +34,7 @@ pub(super) fn written(value: &Written) -> String {
     match value {
         Written::Text(text) => quoted(text),
         Written::Number { whole: Some(whole), .. } => whole.to_string(),
-        Written::Number { real: value, .. } => real(*value),
+        Written::Number { real: Ok(value), .. } => real(*value),
         Written::Truth(truth) => truth.to_string(),
         Written::List(items) => list(items.iter().map(|item| written(&item.value))),
         other => quoted(&other.form().to_string()),

@@ -1,7 +1,9 @@
 //! What was written, whichever door it came through: a tree of values, which know their places if they come from a file.
 
-use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use std::any::Any;
+use std::cell::RefCell;
+use std::collections::HashSet;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -45,8 +47,8 @@ pub enum Written {
     Number {
         /// As it was written.
         written: String,
-        /// The number as a double.
-        real: f64,
+        /// The double that it is, or why there is none.
+        real: Result<f64, NoDouble>,
         /// The whole number that it is, if it is one.
         whole: Option<u64>,
     },
@@ -96,6 +98,51 @@ pub enum Form {
     Native,
 }
 
+/// Why no double stands for a text, as the rest of a sentence about it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum NoDouble {
+    /// Words, two numbers, nothing.
+    #[error("is not a number")]
+    NotANumber,
+    /// Not zero, but a double would be.
+    #[error("is too small for a double, which would hold 0 instead")]
+    TooSmall,
+    /// Finite, but a double would not be.
+    #[error("is too large for a double, which holds numbers up to 1.8e308")]
+    TooLarge,
+    /// All digits are written, as of a whole number, but a double would hold others.
+    #[error(
+        "is a whole number that a double cannot hold exactly: expected at most 2^53, or a number with an exponent (1e20), which is rounded"
+    )]
+    NotExact,
+}
+
+/// The double that a text stands for: the one rule for what is typed, and for the numbers of files.
+///
+/// Fractions and numbers with an exponent are rounded to the nearest double, but not to zero or infinity; whole numbers that
+/// are written with all their digits are not rounded at all.
+///
+/// # Errors
+/// Why there is none.
+pub fn double(text: &str) -> Result<f64, NoDouble> {
+    /// So many digits of a whole number always fit.
+    const ALWAYS_EXACT: usize = 15;
+    let real: f64 = text.parse().map_err(|_| NoDouble::NotANumber)?;
+    let mantissa = text.split(['e', 'E']).next().unwrap_or_default();
+    if real == 0.0 && mantissa.contains(|digit| ('1'..='9').contains(&digit)) {
+        return Err(NoDouble::TooSmall);
+    }
+    if real.is_infinite() && text.contains(|digit: char| digit.is_ascii_digit()) {
+        return Err(NoDouble::TooLarge);
+    }
+    let digits = text.trim_start_matches(['+', '-']).trim_start_matches('0');
+    let is_whole = digits.len() > ALWAYS_EXACT && digits.bytes().all(|digit| digit.is_ascii_digit());
+    if is_whole && format!("{:.0}", real.abs()) != digits {
+        return Err(NoDouble::NotExact);
+    }
+    Ok(real)
+}
+
 /// Up to 2⁵³ a float is the whole number that it shows: 1e6 is a prompt length.
 fn whole(real: f64) -> Option<u64> {
     let is_whole = (0.0..=9_007_199_254_740_992.0).contains(&real) && real.fract() == 0.0;
@@ -105,15 +152,19 @@ fn whole(real: f64) -> Option<u64> {
 impl Written {
     /// A real number, whole if it is one.
     pub fn number(real: f64) -> Self {
-        Written::Number { written: real.to_string(), real, whole: whole(real) }
+        Written::Number { written: real.to_string(), real: Ok(real), whole: whole(real) }
     }
 
     /// A number as somebody typed it; nothing if it is none.
     pub fn typed_number(text: &str) -> Option<Self> {
         let text = text.trim();
-        let real: f64 = text.parse().ok()?;
-        let exact = text.parse().ok().or_else(|| whole(real));
-        Some(Written::Number { written: text.to_string(), real, whole: exact })
+        let real = double(text);
+        let exact = text.parse().ok().or_else(|| whole(real.ok()?));
+        (real != Err(NoDouble::NotANumber)).then(|| Written::Number {
+            written: text.to_string(),
+            real,
+            whole: exact,
+        })
     }
 
     /// A list.
@@ -147,13 +198,16 @@ impl Written {
         }
     }
 
-    /// The value that a text of JSON holds. Reading is strict: a key that stands twice is refused, as in TOML.
+    /// The value that a text of JSON holds. Reading is strict: a key that stands twice is refused, as in TOML, and numbers are
+    /// those that are written.
     ///
     /// # Errors
     /// Text that is no JSON, with the parser's reason.
     pub fn from_json_text(text: &str) -> Result<Self, String> {
-        let Strict(value) = serde_json::from_str(text).map_err(|error| error.to_string())?;
-        Ok(Written::from_json(&value).unwrap_or_else(|| Written::table([])))
+        let numbers = RefCell::new(numbers_of_json(text).into_iter());
+        let mut parser = serde_json::Deserializer::from_str(text);
+        let value = Json(&numbers).deserialize(&mut parser).and_then(|value| parser.end().map(|()| value));
+        Ok(value.map_err(|error| error.to_string())?.unwrap_or_else(|| Written::table([])))
     }
 
     /// A value of JSON; null counts as a key that is not given.
@@ -187,14 +241,14 @@ impl Written {
         match value {
             DeValue::String(text) => Written::Text(text.to_string()),
             DeValue::Integer(integer) => {
-                let whole = u64::from_str_radix(integer.as_str(), integer.radix()).ok();
-                let real =
-                    i128::from_str_radix(integer.as_str(), integer.radix()).map_or(f64::NAN, |it| it as f64);
+                let whole = i128::from_str_radix(integer.as_str(), integer.radix());
+                let real = whole.as_ref().map_or(Err(NoDouble::NotExact), |whole| double(&whole.to_string()));
+                let whole = whole.ok().and_then(|whole| whole.try_into().ok());
                 Written::Number { written: integer.to_string(), real, whole }
             }
             DeValue::Float(float) => {
-                let real = float.as_str().parse().unwrap_or(f64::NAN);
-                Written::Number { written: float.to_string(), real, whole: whole(real) }
+                let real = double(float.as_str());
+                Written::Number { written: float.to_string(), real, whole: real.ok().and_then(whole) }
             }
             DeValue::Boolean(truth) => Written::Truth(*truth),
             DeValue::Datetime(_) => Written::Time,
@@ -209,64 +263,100 @@ impl Written {
     }
 }
 
-/// A value of JSON in which no key stands twice: serde_json would keep the last and say nothing.
-struct Strict(serde_json::Value);
+/// The numbers of a text of JSON as they are written, in their order: the parser hands on doubles that may be others.
+fn numbers_of_json(text: &str) -> Vec<&str> {
+    let mut found = Vec::new();
+    let mut rest = text;
+    while let Some(begin) = rest.find(|sign: char| matches!(sign, '"' | '-' | '0'..='9')) {
+        rest = &rest[begin..];
+        let end = if let Some(inside) = rest.strip_prefix('"') {
+            let mut is_escaped = false;
+            let closes = |sign| {
+                let closes = sign == '"' && !is_escaped;
+                is_escaped = sign == '\\' && !is_escaped;
+                closes
+            };
+            inside.find(closes).map(|quote| quote + 2)
+        } else {
+            let end = rest.find(|sign| !matches!(sign, '0'..='9' | '+' | '-' | '.' | 'e' | 'E'));
+            found.push(&rest[..end.unwrap_or(rest.len())]);
+            end
+        };
+        rest = end.map_or("", |end| &rest[end..]);
+    }
+    found
+}
 
-impl<'de> Deserialize<'de> for Strict {
-    fn deserialize<D: Deserializer<'de>>(source: D) -> Result<Self, D::Error> {
-        source.deserialize_any(StrictVisitor)
+/// Reads a value of JSON in which no key stands twice, where serde_json would keep the last and say nothing; null is none. What is
+/// handed in are the texts of its numbers.
+#[derive(Clone, Copy)]
+struct Json<'a, 'text>(&'a RefCell<std::vec::IntoIter<&'text str>>);
+
+impl Json<'_, '_> {
+    fn number<E: serde::de::Error>(self) -> Result<Option<Written>, E> {
+        let number = self.0.borrow_mut().next().and_then(Written::typed_number);
+        number.map(Some).ok_or_else(|| E::custom("a number was expected"))
     }
 }
 
-struct StrictVisitor;
+impl<'de> DeserializeSeed<'de> for Json<'_, '_> {
+    type Value = Option<Written>;
 
-impl<'de> Visitor<'de> for StrictVisitor {
-    type Value = Strict;
+    fn deserialize<D: Deserializer<'de>>(self, source: D) -> Result<Option<Written>, D::Error> {
+        source.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Json<'_, '_> {
+    type Value = Option<Written>;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("a value of JSON")
     }
 
-    fn visit_unit<E>(self) -> Result<Strict, E> {
-        Ok(Strict(serde_json::Value::Null))
+    fn visit_unit<E>(self) -> Result<Option<Written>, E> {
+        Ok(None)
     }
 
-    fn visit_bool<E>(self, truth: bool) -> Result<Strict, E> {
-        Ok(Strict(truth.into()))
+    fn visit_bool<E>(self, truth: bool) -> Result<Option<Written>, E> {
+        Ok(Some(Written::Truth(truth)))
     }
 
-    fn visit_i64<E>(self, whole: i64) -> Result<Strict, E> {
-        Ok(Strict(whole.into()))
+    fn visit_i64<E: serde::de::Error>(self, _: i64) -> Result<Option<Written>, E> {
+        self.number()
     }
 
-    fn visit_u64<E>(self, whole: u64) -> Result<Strict, E> {
-        Ok(Strict(whole.into()))
+    fn visit_u64<E: serde::de::Error>(self, _: u64) -> Result<Option<Written>, E> {
+        self.number()
     }
 
-    fn visit_f64<E>(self, real: f64) -> Result<Strict, E> {
-        Ok(Strict(real.into()))
+    fn visit_f64<E: serde::de::Error>(self, _: f64) -> Result<Option<Written>, E> {
+        self.number()
     }
 
-    fn visit_str<E>(self, text: &str) -> Result<Strict, E> {
-        Ok(Strict(text.into()))
+    fn visit_str<E>(self, text: &str) -> Result<Option<Written>, E> {
+        Ok(Some(Written::Text(text.to_string())))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Strict, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Option<Written>, A::Error> {
         let mut list = Vec::new();
-        while let Some(Strict(item)) = items.next_element()? {
-            list.push(item);
+        while let Some(item) = items.next_element_seed(self)? {
+            list.extend(item);
         }
-        Ok(Strict(list.into()))
+        Ok(Some(Written::list(list)))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Strict, A::Error> {
-        let mut table = serde_json::Map::new();
-        while let Some((key, Strict(value))) = entries.next_entry::<String, Strict>()? {
-            if table.insert(key.clone(), value).is_some() {
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Option<Written>, A::Error> {
+        let mut keys = HashSet::new();
+        let mut table = Vec::new();
+        while let Some(key) = entries.next_key::<String>()? {
+            let value = entries.next_value_seed(self)?;
+            if !keys.insert(key.clone()) {
                 return Err(A::Error::custom(format_args!("the key `{key}` stands twice")));
             }
+            table.extend(value.map(|value| (key, value)));
         }
-        Ok(Strict(table.into()))
+        Ok(Some(Written::table(table)))
     }
 }
 

@@ -116,11 +116,5 @@ fn one_law(section: &mut Section) -> Result<NamedLaw, Mistake> {
 
 fn named(table: &mut Section) -> Result<NamedLaw, Mistake> {
     let (family, law) = law_of(table)?;
-    let name = table.text("name", Some(family.name))?;
-    let count = name.chars().count();
-    if !(1..=LONGEST_NAME).contains(&count) {
-        let message = format!("expected a name of 1 to {LONGEST_NAME} characters, found {count}");
-        return Err(table.mistake("name", message));
-    }
-    Ok(NamedLaw { name, law })
+    Ok(NamedLaw { name: table.name("name", Some(family.name), LONGEST_NAME)?, law })
 }

@@ -30,3 +30,13 @@ impl Counts {
         self.accepted + self.uncertain + self.refused
     }
 }
+
+/// `1 text`, `8 texts`.
+pub(crate) fn texts(count: usize) -> String {
+    format!("{count} {}", if count == 1 { "text" } else { "texts" })
+}
+
+/// What so many heads do: 1 is accepted, 2 are.
+pub(crate) fn are(count: usize) -> &'static str {
+    if count == 1 { "is" } else { "are" }
+}

@@ -6,7 +6,7 @@ use crate::audit::counts::Counts;
 use crate::audit::dumps::DumpFile;
 use crate::audit::{NOT_FINITE, files, frame_in_words, glossary};
 use crate::measured::figures;
-use crate::tabulating::{facts, section, table, whole, words};
+use crate::tabulating::{facts, table, whole, words};
 use esscher_audit::assignment::Running;
 use esscher_audit::candidate::Candidate;
 use esscher_audit::discrepancy::QUERIES;
@@ -122,7 +122,7 @@ impl HeadsPlan {
             title: "Texts, words, counts for other tolerances, and maps of every measured number".to_string(),
             blocks,
         };
-        section("heads-subject", "How heads were measured", vec![folded])
+        Section::new("heads-subject", "How heads were measured", vec![folded])
     }
 
     /// How many heads get which verdict at which tolerance.

@@ -3,7 +3,7 @@
 use super::compute::HeadsPlan;
 use crate::audit::counts::Counts;
 use crate::audit::number_cell;
-use crate::tabulating::{code, facts, rounded, section, table, whole, words};
+use crate::tabulating::{code, facts, rounded, table, whole, words};
 use esscher_audit::assignment::Running;
 use esscher_audit::candidate::Candidate;
 use esscher_audit::dossier::{Dossier, Standard};
@@ -107,7 +107,7 @@ impl HeadsPlan {
             title: "Every candidate on every head, and what looks wrong and is not".to_string(),
             blocks,
         };
-        section("candidates", "What replaces them", vec![folded])
+        Section::new("candidates", "What replaces them", vec![folded])
     }
 
     /// A curve for every candidate as it would be deployed, with a point at every length that has one.

@@ -1,12 +1,12 @@
 //! The verdicts: a map of layers and heads, and for every layer what is known of its heads.
 
 use super::compute::HeadsPlan;
-use crate::audit::counts::Counts;
+use crate::audit::counts::{Counts, are, texts};
 use crate::audit::{NOT_FINITE, number_cell};
 use crate::measured::figures;
-use crate::tabulating::{code, rounded, section, table, whole, words};
+use crate::tabulating::{code, rounded, table, whole, words};
 use esscher_audit::candidate::Candidate;
-use esscher_audit::dossier::Dossier;
+use esscher_audit::dossier::{Criterion, Dossier};
 use esscher_audit::portrait::{Portrait, TokenWeight, shown_query};
 use esscher_audit::replacement::Middle;
 use esscher_audit::verdict::{Decision, Verdict};
@@ -27,28 +27,47 @@ impl HeadsPlan {
         let mut blocks = vec![Block::Lead(self.lead(length, dossier))];
         blocks.push(Block::Tiles(self.tiles(length, dossier, &decisions)));
         blocks.extend(self.shown_query_in_words(length, dossier).map(Block::Prose));
+        blocks.push(Block::Prose(
+            "Errors are means over texts. s² is the variance of the scores; $e^{s^2}$ the length that the theory asks for, a sufficient \
+             one: heads with less are accepted if what they return is measured to be close. Effective tokens: over how many a query \
+             spreads its weight. Half-token noise: how far the output moves if a query sees a random half."
+                .to_string(),
+        ));
         blocks.extend(
             (0..dossier.shape().layers).map(|layer| self.layer(length, dossier, layer, &decisions[layer])),
         );
-        section(VERDICTS, "Which heads", blocks)
+        Section::new(VERDICTS, "Which heads", blocks)
     }
 
     /// The finding, prose.
     pub(crate) fn lead(&self, length: usize, dossier: &Dossier) -> String {
         let decisions = dossier.decide_heads(&self.standard);
         let (heads, groups) = (Counts::of(&decisions), Counts::of(&dossier.decide_groups(&self.standard)));
+        let tolerance = percent(self.standard.tolerance);
+        let meaning = match self.standard.criterion {
+            Criterion::Output => {
+                format!(
+                    "some small state answers the head’s median query within {tolerance} of exact attention"
+                )
+            }
+            Criterion::Residual => format!(
+                "what some small state adds to the residual stream differs from what exact attention adds by at most {tolerance} of the \
+                 stream, in root mean square over queries"
+            ),
+        };
         let lead = format!(
-            "**{} of {} query heads are accepted** at {length} tokens: some small state answers their queries within {} of exact \
-             attention. {} are refused and {} not decided by {} texts. Of {} key-value heads, whose caches may go only if all that read \
-             them agree, {} are accepted.",
+            "**{} of {} query heads {} accepted** at {length} tokens, {} {} refused and {} not decided by {}. Accepted means that \
+             {meaning}. Of {} key-value heads, whose caches may go only if all that read them agree, {} {} accepted.",
             heads.accepted,
             heads.all(),
-            percent(self.standard.tolerance),
+            are(heads.accepted),
             heads.refused,
+            are(heads.refused),
             heads.uncertain,
-            dossier.findings(0, 0).count(),
+            texts(dossier.findings(0, 0).count()),
             groups.all(),
             groups.accepted,
+            are(groups.accepted),
         );
         match self.little_is_replaced(length) {
             Some(warning) => format!("{lead} But {warning}."),
@@ -152,9 +171,7 @@ impl HeadsPlan {
             ]
         };
         let counts = Counts::of(&[decisions.to_vec()]);
-        let caption = "Errors are means over texts. s² is the variance of the scores; $e^{s^2}$ the length that the theory asks for, a \
-                       sufficient one: heads with less are accepted if what they return is measured to be close. Effective tokens: over \
-                       how many a query spreads its weight. Half-token noise: how far the output moves if a query sees a random half.";
+        let caption = format!("The heads of layer {layer} at {length} tokens.");
         let rows = decisions.iter().enumerate().map(row).collect();
         Block::Folded {
             id: layer_id(layer),

@@ -76,13 +76,7 @@ keys! {
 }
 
 fn name(table: &mut Section, key: &'static str) -> Result<String, Mistake> {
-    let name = table.text(key, None)?;
-    let count = name.chars().count();
-    if (1..=LONGEST_NAME).contains(&count) {
-        return Ok(name);
-    }
-    let message = format!("expected a name of 1 to {LONGEST_NAME} characters, found {count}");
-    Err(table.mistake(key, message))
+    table.name(key, None, LONGEST_NAME)
 }
 
 /// Reads the assignments, exact attention first; without the model's shape only their keys are read, and there are none.

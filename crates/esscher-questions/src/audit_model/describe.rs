@@ -3,7 +3,7 @@
 use super::compute::{Losses, ModelPlan};
 use crate::audit::excerpt::ChosenText;
 use crate::audit::{frame_in_words, glossary, number_cell};
-use crate::tabulating::{facts, rounded, section, table, whole, words};
+use crate::tabulating::{facts, rounded, table, whole, words};
 use esscher_audit::controls::BYTES_PER_NUMBER;
 use esscher_audit::head::Order;
 use esscher_audit::verdict::{Spread, spread};
@@ -49,12 +49,12 @@ impl ModelPlan {
             title: "What that leaves of the cache, against the length".to_string(),
             blocks: cache,
         });
-        let mut sections = vec![section(REPLACED, "What can be replaced, and what it costs", blocks)];
+        let mut sections = vec![Section::new(REPLACED, "What can be replaced, and what it costs", blocks)];
         let written = self.written_blocks(losses);
         if !written.is_empty() {
-            sections.push(section(WRITTEN, "The same text, continued", written));
+            sections.push(Section::new(WRITTEN, "The same text, continued", written));
         }
-        sections.push(section("tested", "How the model was tested", self.method(losses)));
+        sections.push(Section::new("tested", "How the model was tested", self.method(losses)));
         sections
     }
 

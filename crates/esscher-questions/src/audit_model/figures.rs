@@ -3,6 +3,7 @@
 use super::compute::{Losses, ModelPlan};
 use super::headline::{Outcome, signed};
 use crate::measured::GREY;
+use esscher_audit::assignment::Running;
 use esscher_audit::candidate::Candidate;
 use esscher_audit::controls::BYTES_PER_NUMBER;
 use esscher_audit::head::Order;
@@ -10,18 +11,26 @@ use esscher_audit::role::Role;
 use esscher_audit::verdict::Spread;
 use esscher_report::{Axis, Figure, Mark, Point, Series, literal};
 
+/// Whether what was accepted is compared with it.
+fn is_control(role: &Role) -> bool {
+    matches!(
+        role,
+        Role::RandomHeads(_)
+            | Role::RandomGroups { .. }
+            | Role::AcceptedHeadsDropped(_)
+            | Role::AcceptedGroupsDropped
+            | Role::OtherGroups
+    )
+}
+
 /// What an assignment is to a reader, with the name and the colour of its points.
 fn group(role: &Role) -> Option<(&'static str, usize)> {
     match role {
         Role::AcceptedHeads(_) | Role::AcceptedGroups => Some(("accepted heads", 0)),
-        Role::RandomHeads(_)
-        | Role::RandomGroups { .. }
-        | Role::AcceptedHeadsDropped(_)
-        | Role::AcceptedGroupsDropped
-        | Role::OtherGroups => Some(("controls", GREY)),
+        control if is_control(control) => Some(("controls", GREY)),
         Role::EqualBytes(Candidate::Kept { .. }) => Some(("all heads, by what is evicted today", 1)),
         Role::AllHeads { .. } | Role::EqualBytes(_) => Some(("all heads, by one measure", 2)),
-        Role::Exact | Role::Named(_) => None,
+        _ => None,
     }
 }
 
@@ -29,7 +38,7 @@ impl ModelPlan {
     pub(super) fn figure(&self, losses: &Losses) -> Figure {
         let causal = self.shape().order == Order::Causal;
         let mut series: Vec<Series> = Vec::new();
-        let (mut named_so_far, mut failed) = (0, 0);
+        let (mut named_so_far, mut failed, mut has_controls) = (0, 0, false);
         for (number, named) in self.assignments.iter().enumerate().skip(1) {
             let loss = if causal { losses.paired_difference(number) } else { losses.mean(number) };
             let Some(spread) = loss.filter(|loss| loss.mean.is_finite()) else {
@@ -40,10 +49,11 @@ impl ModelPlan {
             let point = Point::with_error(share, spread.mean, spread.standard_error.unwrap_or(0.0));
             let (name, colour) = match group(&named.role) {
                 Some((name, colour)) => (name.to_string(), colour),
-                // A specification gives each its own name.
-                None => (literal(named.in_words()), named_so_far),
+                // A specification gives each its own name; grey is for controls.
+                None => (literal(named.in_words()), named_so_far % GREY),
             };
             named_so_far += usize::from(matches!(named.role, Role::Named(_)));
+            has_controls |= is_control(&named.role);
             match series.iter_mut().find(|one| one.name == name) {
                 Some(known) => known.points.push(point),
                 None => series.push(Series { name, mark: Mark::Dots, colour, points: vec![point] }),
@@ -51,15 +61,17 @@ impl ModelPlan {
         }
         let title = self.figure_title(losses);
         // Below all dots: what these texts cannot measure.
-        let reach = self.comparisons().first().and_then(|one| losses.paired_difference(one.accepted));
-        let band = reach
-            .filter(|reach| reach.high.is_finite() && causal)
-            .map(|reach| no_measurable_loss(&reach, &series));
-        let band_in_words = match band {
-            Some(_) => " The grey band is what these texts cannot tell from no loss.",
-            None => "",
-        };
-        let controls = match series.iter().any(|one| one.colour == GREY) {
+        let first = self.comparisons().into_iter().next();
+        let reach = first.and_then(|one| Some((one.accepted, losses.paired_difference(one.accepted)?)));
+        let reach = reach.filter(|(_, reach)| reach.high.is_finite() && causal);
+        let band = reach.map(|(_, reach)| no_measurable_loss(&reach, &series));
+        let band_in_words = reach.map_or(String::new(), |(accepted, _)| {
+            format!(
+                " The grey band is what these texts cannot tell from no loss for `{}`; other dots have errors of their own.",
+                self.assignments[accepted].in_words()
+            )
+        });
+        let controls = match has_controls {
             true => {
                 " Controls, in grey, are as many random heads, the accepted ones with nothing in their place, and the heads that were not \
                  accepted."
@@ -156,7 +168,16 @@ impl ModelPlan {
             .map(|step| (begin * (step as f64 / steps * doublings).exp2()).round() as usize)
             .collect();
         lengths.dedup();
-        let series = self.shown_in_bytes().into_iter().enumerate().map(|(colour, number)| {
+        let shown = self.shown_in_bytes();
+        let stays_small = |number: &usize| {
+            let named = &self.assignments[*number];
+            named.running == Running::Streaming && named.assignment.freed_groups(self.shape()) > 0
+        };
+        let title = match shown.len() > 1 && shown[1..].iter().all(stays_small) {
+            true => "A cache of exact attention grows with the text; replaced heads do not",
+            false => "The cache against the length of the text",
+        };
+        let series = shown.into_iter().enumerate().map(|(colour, number)| {
             let named = &self.assignments[number];
             let point = |length: &usize| Point::new(*length as f64, self.cache_bytes(named, *length).1 / 1e6);
             Series {
@@ -169,7 +190,7 @@ impl ModelPlan {
         let series: Vec<Series> = series.collect();
         Figure {
             id: "bytes-against-length".to_string(),
-            title: "A cache of exact attention grows with the text; replaced heads do not".to_string(),
+            title: title.to_string(),
             caption: format!(
                 "Keys and values of all layers, {BYTES_PER_NUMBER} bytes per number, moments in single precision, from \
                  {} to the model's context of {context} tokens. Verdicts are about {} tokens: elsewhere a curve says what the same \

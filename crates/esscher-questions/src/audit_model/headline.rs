@@ -65,6 +65,12 @@ impl ModelPlan {
         heads.chain(groups).collect()
     }
 
+    /// The key-value heads that were accepted, if some were: what would be deployed.
+    pub(crate) fn groups(&self) -> Option<Comparison> {
+        let all = self.comparisons().into_iter();
+        all.rev().find(|one| self.assignments[one.accepted].role == Role::AcceptedGroups)
+    }
+
     /// How much more the random controls cost than what was accepted, text by text; and their own cost.
     pub(crate) fn beside_random(&self, one: &Comparison, losses: &Losses) -> Option<(Spread, Spread)> {
         let texts = self.texts.len();

@@ -5,7 +5,7 @@ mod ask;
 pub(crate) mod compute;
 mod describe;
 mod figures;
-mod headline;
+pub(crate) mod headline;
 mod written;
 
 pub(crate) use ask::written;

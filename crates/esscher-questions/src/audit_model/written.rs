@@ -26,16 +26,19 @@ impl ModelPlan {
             let alike = written.iter().zip(exact).take_while(|(ours, exact)| ours == exact).count();
             let role = &self.assignments[*number].role;
             if *number > 0 {
-                same.push(match alike == exact.len() {
-                    true => format!("all {alike} are the same with {} replaced", literal(role)),
-                    false => format!("the first {alike} are the same with {} replaced", literal(role)),
-                });
+                let alike = match alike {
+                    0 => "none".to_string(),
+                    all if all == exact.len() => format!("all {all}"),
+                    some => some.to_string(),
+                };
+                same.push(format!("{alike} for `{}`", literal(role)));
             }
             let end = if tokens.len() < written.len() { " (then nothing is a number)" } else { "" };
             lines.push((literal(role), format!("{}{end}", decoded(&tokens))));
         }
         let lead = format!(
-            "After {} tokens of the first test text the model writes {} more, the likeliest each time. Of these {}.",
+            "After {} tokens of the first test text the model writes {} more, the likeliest each time. So many are those of exact attention \
+             before the first that differs: {}.",
             prompt.len(),
             self.written,
             same.join(", ")

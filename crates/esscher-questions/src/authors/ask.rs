@@ -26,7 +26,7 @@ keys! {
         steps: u64 = integer(1..=10_000_000).or(3_000_u64),
         /// The learning rate
         rate: f64 = real(Bounds::Between(1e-9, 10.0)).or(1e-3),
-        /// Trainings of each layer, from different random matrices; the one with the smallest exact error counts
+        /// Trainings of each layer, from different random matrices; of those that complete, the one with the smallest exact error counts
         starts: u64 = integer(1..=100).or(1_u64),
         /// What is drawn in a step: projections of prompts, or whole prompts
         draws: Draws = one_of(&[("projections", Draws::Projections), ("prompts", Draws::Prompts)]).or("projections"),

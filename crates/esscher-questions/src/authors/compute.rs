@@ -84,35 +84,52 @@ impl Compute for Authors {
 }
 
 impl Authors {
+    /// The training from one start, with the error of its layer whose average over tokens is done exactly: no noise of tests.
+    fn from_start(
+        &self,
+        start: u64,
+        length: PromptLength,
+        kind: AttentionKind,
+        monitor: &dyn Monitor,
+    ) -> Result<Option<(TrainedLayer, Estimate)>, Failure> {
+        let law = self.experiment.law();
+        let mut options = self.experiment.options().clone();
+        options.seed = options.seed.wrapping_add(start);
+        let experiment = AuthorsExperiment::new(options)?;
+        let Some(found) = experiment.train(length.get() as usize, kind, monitor)? else { return Ok(None) };
+        let in_tokens = match kind {
+            AttentionKind::Softmax => {
+                let average = RiskAverage::new(law, PointAverage::default())?;
+                average.evaluate(&found.head, &Response::softmax(length))?.risk
+            }
+            AttentionKind::Linear => linear_risk(&found.head, law, length)?.risk,
+        };
+        Ok(Some((found, in_tokens)))
+    }
+
     fn trained(
         &self,
         length: PromptLength,
         kind: AttentionKind,
         monitor: &dyn Monitor,
     ) -> Result<Option<Vec<Row>>, Failure> {
-        let law = self.experiment.law();
-        let mut best: Option<(TrainedLayer, Estimate)> = None;
+        let mut found = Vec::new();
+        let mut failure = None;
         for start in 0..self.starts {
-            let mut options = self.experiment.options().clone();
-            options.seed = options.seed.wrapping_add(start);
-            let experiment = AuthorsExperiment::new(options)?;
-            let Some(found) = experiment.train(length.get() as usize, kind, monitor)? else {
-                return Ok(None);
-            };
-            // The same layer with the average over tokens done exactly: no noise of tests.
-            let in_tokens = match kind {
-                AttentionKind::Softmax => {
-                    let average = RiskAverage::new(law, PointAverage::default())?;
-                    average.evaluate(&found.head, &Response::softmax(length))?.risk
-                }
-                AttentionKind::Linear => linear_risk(&found.head, law, length)?.risk,
-            };
-            // Some starts end where one direction of the covariates is never learned. The test has no say in the choice.
-            if best.as_ref().is_none_or(|(_, least)| in_tokens.value < least.value) {
-                best = Some((found, in_tokens));
+            match self.from_start(start, length, kind, monitor) {
+                Ok(Some(one)) => found.push(one),
+                Ok(None) => return Ok(None),
+                // The others may be sound.
+                Err(error) => failure = Some(error),
             }
         }
-        let Some((found, in_tokens)) = best else { return Ok(None) };
+        // Some starts end where one direction of the covariates is never learned, some diverge. The test has no say in the choice.
+        let best = found.into_iter().min_by(|(one, one_error), (other, other_error)| {
+            let incomplete = |layer: &TrainedLayer| layer.end.ending != Ending::Completed;
+            let by_ending = incomplete(one).cmp(&incomplete(other));
+            by_ending.then(one_error.value.total_cmp(&other_error.value))
+        });
+        let Some((found, in_tokens)) = best else { return failure.map_or(Ok(None), Err) };
         let tested = Measured::sampled(found.test_error.mean, found.test_error.standard_error);
         let errors =
             [(Quantity::TestError, tested), (Quantity::TrainedError, Measured::from(in_tokens).times(2.0))];
@@ -158,4 +175,35 @@ fn row(
     number: Measured,
 ) -> Row {
     Row { length: length.get() as i64, model, quantity, ending, number }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Planned, Settings};
+    use esscher_core::Unwatched;
+    use esscher_core::numerics::InstructionSet;
+    use esscher_lab::Experiment;
+
+    /// Rates at which some starts are lost. At 2 softmax's scores overflow from seed 3 and not from seed 2; at 1.7 linear attention
+    /// completes from seed 1 with an error above that with which it diverges from seed 2.
+    #[test]
+    fn a_start_that_fails_or_diverges_does_not_count_while_another_completes() {
+        let trained = |unit: usize, rate: f64, seed: u64, starts: u64| {
+            let text = format!(
+                "kind = \"authors\"\nlengths = [10]\nsteps = 60\nrate = {rate}\nseed = {seed}\nstarts = {starts}\ntest_prompts = 100\n"
+            );
+            let settings = Settings { instruction_set: InstructionSet::PORTABLE, ..Settings::default() };
+            let planned = Planned::read("test.toml", &text, settings).unwrap();
+            let rows: Vec<Row> = planned.run_unit(unit, &Unwatched)?.unwrap().read()?;
+            Ok::<_, Failure>(rows.iter().map(|row| (row.ending, row.number)).collect::<Vec<_>>())
+        };
+        let lost = trained(0, 2.0, 3, 1).unwrap_err().to_string();
+        assert!(lost.contains("overflows"), "{lost}");
+        assert_eq!(trained(0, 2.0, 2, 2).unwrap(), trained(0, 2.0, 2, 1).unwrap());
+        let [first, second] = [1, 2].map(|seed| trained(1, 1.7, seed, 1).unwrap()[1]);
+        assert_eq!([first.0, second.0], [Ending::Completed, Ending::Diverged].map(Some));
+        assert!(second.1.value < first.1.value);
+        assert_eq!(trained(1, 1.7, 1, 2).unwrap()[1], first);
+    }
 }

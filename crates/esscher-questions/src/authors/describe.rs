@@ -31,7 +31,7 @@ pub(super) fn sections(options: &AuthorsOptions, starts: u64, rows: &[Row]) -> V
     let starts = match starts {
         1 => String::new(),
         several => format!(
-            " Each layer was trained from {several} different random starts; the training with the smallest exact error counts."
+            " Each layer was trained from {several} different random starts; of the trainings that complete, the one with the smallest exact error counts."
         ),
     };
     let prose = format!(

@@ -2,10 +2,12 @@
 //! dumps hold.
 
 use super::{Error, publish};
+use crate::audit::counts::{are, texts};
 use crate::audit::{GLOSSARY, LENGTHS_OF_AUDITS, MOST_DUMPS};
 use crate::audit_heads::compute::HeadsPlan;
 use crate::audit_heads::{TOLERANCES, VERDICTS as HEADS};
 use crate::audit_model::compute::ModelPlan;
+use crate::audit_model::headline;
 use crate::audit_model::{REPLACED, WRITTEN};
 use crate::{Planned, Settings, Sources, run_document};
 use esscher_audit::candidate::Candidate;
@@ -104,7 +106,7 @@ pub fn audit<E: From<Error>>(
     let dossiers = plan.dossiers(&result.read().map_err(failed)?).map_err(failed)?;
     let (length, dossier) = dossiers.last().ok_or_else(|| failed("no length was measured"))?;
     let mut found = AuditFound::of_heads(plan, *length, dossier, &root);
-    let (mut documents, mut test) = (vec![document], None);
+    let (mut documents, mut test, mut outcome) = (vec![document], None, None);
     if let Some(tested) = &prepared.tested {
         let frame = &plan.questions.frame;
         let assignments = controlled(dossier, &plan.standard, frame, *length, plan.questions.seed);
@@ -116,9 +118,9 @@ pub fn audit<E: From<Error>>(
         let losses = plan.losses(&result.read().map_err(failed)?).map_err(failed)?;
         found.assignments = assignments::found(plan, &losses);
         found.headline = plain(&plan.lead(&losses));
-        found.notes.extend(plan.caution());
-        // The page tells a doubt in its first sentence.
-        found.advise(assignments::doubt(plan, &losses));
+        // The page tells both where it tells what was found.
+        found.advise(plan.caution().into_iter().chain(assignments::doubt(plan, &losses)));
+        outcome = plan.groups().map(|groups| plan.outcome(&groups, &losses));
         test = Some(plan.testing.clone());
         documents.insert(0, document);
     }
@@ -126,7 +128,7 @@ pub fn audit<E: From<Error>>(
     // Whoever reads that table drops the middle of the other heads.
     let dropped = Standard { only: Some(Candidate::DROPPED), ..plan.standard };
     let table = files::full_attention_heads(&dossier.decide_groups(&dropped), request.tolerance);
-    let page = esscher_report::html(&joined(&found, documents));
+    let page = esscher_report::html(&joined(&found, outcome, documents));
     for (name, content) in [
         (REPORT, page),
         (VERDICTS, verdicts),
@@ -142,14 +144,15 @@ fn failed(failure: impl Into<Failure>) -> Error {
     Error::Lab(esscher_lab::Error::Result(failure.into()))
 }
 
-/// One document on both runs: what can be replaced and what it costs, which heads, what to do with it; then how it was found.
-fn joined(found: &AuditFound, documents: Vec<Document>) -> Document {
+/// One document on both runs: what can be replaced and what it costs, which heads, what to do with it; then how it was found. `outcome`
+/// is how accepted key-value heads fared, if the model was tested with them.
+fn joined(found: &AuditFound, outcome: Option<headline::Outcome>, documents: Vec<Document>) -> Document {
     let mut summary = format!(
         "Which attention heads of {} read their prompt as a whole, so that something small may stand for it? Each of {} query heads was \
          measured on {} of {} tokens;",
         literal(&found.model),
         found.heads.all(),
-        if found.texts == 1 { "1 text".to_string() } else { format!("{} texts", found.texts) },
+        texts(found.texts),
         found.length,
     );
     summary.push_str(match found.assignments.is_empty() {
@@ -159,8 +162,8 @@ fn joined(found: &AuditFound, documents: Vec<Document>) -> Document {
              calibrated nothing, beside controls."
         }
     });
-    if !found.notes.is_empty() {
-        summary.push_str(&format!(" **Note:** {}.", literal(found.notes.join(". Also, "))));
+    if let Some(note) = &found.note {
+        summary.push_str(&format!(" **Note:** {}.", literal(note)));
     }
     let (mut sections, mut provenance) = (Vec::new(), Vec::new());
     for document in documents {
@@ -176,7 +179,7 @@ fn joined(found: &AuditFound, documents: Vec<Document>) -> Document {
     };
     sections.sort_by_key(place);
     let method = sections.partition_point(|section| place(section) < answers.len());
-    sections.insert(method, use_of_it(found));
+    sections.insert(method, use_of_it(found, outcome));
     // Both runs explain the same words.
     let mut told = false;
     for section in sections.iter_mut().skip(method) {
@@ -195,16 +198,31 @@ fn joined(found: &AuditFound, documents: Vec<Document>) -> Document {
 }
 
 /// What a reader can do with the verdicts.
-fn use_of_it(found: &AuditFound) -> esscher_report::Section {
-    let groups = found.key_value_heads;
-    let lead = match groups.accepted {
-        0 => "No key-value head is accepted, so that no cache can be freed; single query heads are of use for study.".to_string(),
-        accepted => format!(
-            "**Replace the {accepted} accepted key-value heads of {} and leave the others exact**, for texts like these and up to {} \
-             tokens. Test on what you serve before you rely on it.",
-            groups.all(),
+fn use_of_it(found: &AuditFound, outcome: Option<headline::Outcome>) -> esscher_report::Section {
+    use headline::Outcome::{Contradicted, NoChoice, NotFinite, NotToldApart, ToldApart};
+    let (accepted, all) = (found.key_value_heads.accepted, found.key_value_heads.all());
+    let but =
+        |why: &str| format!("**{accepted} of {all} key-value heads {} accepted**, but {why}", are(accepted));
+    let lead = match outcome {
+        _ if accepted == 0 => {
+            "No key-value head is accepted, so that no cache can be freed; single query heads are of use for study.".to_string()
+        }
+        Some(ToldApart) => format!(
+            "**Replace what was accepted, {accepted} of {all} key-value heads, and leave the others exact**, for texts like these and up \
+             to {} tokens. Test on what you serve before you rely on it.",
             found.length
         ),
+        Some(NotToldApart) => but(
+            "the test of the model does not support a replacement: its texts do not tell accepted heads from random ones. Test on longer \
+             texts, or on texts that the model must remember, before you replace any.",
+        ),
+        Some(Contradicted) => but("the test of the model speaks against a replacement: as many random ones cost less."),
+        Some(NotFinite) => but("the test of the model does not support a replacement: a loss is not finite on some text."),
+        Some(NoChoice) => but(
+            "there are no others to compare them with, so that the test of the model does not tell whether the choice matters. Judge by \
+             the loss above.",
+        ),
+        None => but("the model was not tested with a replacement. Test that before you rely on the verdicts."),
     };
     let ways = [
         ("every verdict", format!("`{VERDICTS}` beside this page: verdict, cheapest candidate, errors and portrait of each head")),

@@ -14,7 +14,7 @@ pub enum Error {
     Lab(#[from] esscher_lab::Error),
 
     /// A file whose name cannot be a run's.
-    #[error("{}: no run can be named after this file; rename it, for example to mine.toml", file.display())]
+    #[error("{}: no run can be named after this file; rename it so that its name begins with a letter", file.display())]
     NoName { file: PathBuf },
 
     /// A share of the work that is none.
@@ -101,6 +101,10 @@ impl Error {
     /// Whether the request made no sense, as opposed to work that could not be done.
     pub fn is_request(&self) -> bool {
         match self {
+            // A checkpoint shows only when it runs that it cannot be used.
+            Error::Lab(esscher_lab::Error::Unit { source, .. }) => {
+                kind_of_failure(source.as_ref()) == ErrorKind::Model
+            }
             Error::Lab(error) => error.is_request(),
             Error::Drawing(_) => false,
             #[cfg(feature = "audit")]
@@ -125,4 +129,17 @@ pub fn kind_of_failure(failure: &(dyn std::error::Error + 'static)) -> ErrorKind
         }
     }
     ErrorKind::Mathematics
+}
+
+#[cfg(all(test, feature = "audit"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_checkpoint_that_cannot_be_used_is_a_request_even_inside_a_run() {
+        let inside = |source| Error::Lab(esscher_lab::Error::Unit { unit: "text 0".to_string(), source });
+        let refused = inside(Box::new(esscher_audit::Error::ScoresOverflow { layer: 0, reach: 1e39 }));
+        assert!(refused.is_request() && refused.kind() == ErrorKind::Model);
+        assert!(!inside("no answer".into()).is_request());
+    }
 }

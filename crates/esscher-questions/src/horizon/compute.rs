@@ -33,6 +33,13 @@ pub(super) fn plan(ask: Ask, section: &mut Section, given: Given) -> Result<Sear
             (Arc::new(section.accept("tokens", gaussian)?), Some(note))
         }
     };
+    if law.as_gaussian_mixture().is_none() {
+        let message = "prompts of this law can only be simulated, and a horizon needs their exact errors: \
+                       expected a Gaussian, points or a mixture of them, up to 256 points or 4096 components";
+        let hint = "ask `attend`, which simulates prompts of it at one query (`length = [100, 1000, 10000]`), or `concentration`, \
+                    which measures errors over a law of queries";
+        return Err(section.mistake("tokens", message).hinted(hint));
+    }
     let queries: Law = match (&ask.query, ask.queries) {
         (Some(query), _) => Arc::new(section.accept("query", Empirical::atom(query))?),
         (None, Some(queries)) => queries,

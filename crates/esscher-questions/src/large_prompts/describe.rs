@@ -78,12 +78,9 @@ fn lead(rows: &[Row]) -> String {
     if let Some((name, number)) =
         apart.iter().min_by(|(_, one), (_, other)| one.value.total_cmp(&other.value))
     {
-        let whom = if apart.len() == 1 { "is away from it" } else { "is the nearest of the others" };
-        told += &format!(
-            " {} {whom}: its limit is {} from that of softmax.",
-            literal(*name),
-            figures(number.value)
-        );
+        let others = if apart.len() == 1 { "Another limit is" } else { "Of the other limits the nearest is" };
+        told +=
+            &format!(" {others} that of {}, {} from that of softmax.", literal(*name), figures(number.value));
     }
     for (fate, says) in [
         (Fate::StationaryLaw, "Not settling but fluctuating with the last tokens"),

@@ -2,6 +2,7 @@
 
 use super::answer::{Quantity, Row};
 use super::{Ask, Attention};
+use crate::document::capitalised;
 use crate::drawing::Drawing;
 use crate::measured::figures;
 use crate::tabulating::{Tabulation, rounded};
@@ -141,11 +142,6 @@ fn in_words(attention: Attention) -> &'static str {
         Attention::L2 => "L2 attention",
         Attention::Sinkhorn => "Sinkhorn attention",
     }
-}
-
-fn capitalised(words: &str) -> String {
-    let mut letters = words.chars();
-    letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
 }
 
 fn depth(ask: &Ask) -> &'static str {

@@ -34,8 +34,12 @@ pub fn panels(paths: &[Paths]) -> Panels {
         let mut series: Vec<Series> =
             others.map(|prompt| line("other prompts", Mark::Line, GREY, points(prompt))).collect();
         series.extend(first.map(|prompt| line("one prompt", Mark::Line, 0, points(prompt))));
-        let theory = if known.theory_is_exact { "expected" } else { "expected of long prompts (1/L)" };
-        series.push(line(theory, Mark::Dashed, 1, points(&known.theory)));
+        let (theory, colour) = if known.theory_is_exact {
+            ("expected", 1)
+        } else {
+            ("expected of long prompts (∝ 1/√L)", 2)
+        };
+        series.push(line(theory, Mark::Dashed, colour, points(&known.theory)));
         series.retain(|series| !series.points.is_empty());
         Panel { title: format!("{}{sigma}", literal(&known.law)), series }
     };
@@ -61,7 +65,7 @@ pub fn table(paths: &[Paths]) -> DataTable {
         .column("first", |known| largest(known.prompts.iter().filter_map(|prompt| prompt.first())))
         .column("last", |known| largest(known.prompts.iter().filter_map(|prompt| prompt.last())))
         .column("expected", |known| known.theory.last().map(|point| rounded(point.1)))
-        .constant("$\\sigma$", "$\\sigma$")
+        .constant("$\\sigma$", "The factor $\\sigma$ that multiplies all these laws")
         .table(
             "path-numbers",
             format!(

@@ -22,7 +22,7 @@ pub(super) const STREAMED: usize = 16;
 
 pub(super) struct Trials {
     pub(super) task: Recall,
-    trials: Vec<Trial>,
+    pub(super) trials: Vec<Trial>,
     pub(super) test_examples: usize,
     /// Accuracy over a stretch at which training stops.
     until: f64,

@@ -37,7 +37,7 @@ pub(super) fn section(trials: &Trials, rows: &[Row]) -> Section {
                 trials.test_examples
             ),
         );
-    let several = lines.iter().any(|line| line.1 != lines[0].1);
+    let several = trials.trials.iter().any(|trial| trial.seed != trials.trials[0].seed);
     let curves = |title: &str, quantity: Quantity, y: Axis| {
         let mut drawing = Drawing::default();
         for (colour, &line) in lines.iter().enumerate() {
@@ -51,21 +51,34 @@ pub(super) fn section(trials: &Trials, rows: &[Row]) -> Section {
     };
     // Any value that the sequence has shown, at random.
     let chance = 1.0 / trials.task.pairs() as f64;
+    let named = |line: &(&str, u64, Ending)| {
+        let seed = if several { format!(" (seed {})", line.1) } else { String::new() };
+        format!("{}{seed}", literal(line.0))
+    };
     let told = lines.iter().filter_map(|line| {
         let accuracy = number(*line, Quantity::TestAccuracy)?;
-        let seed = if several { format!(" (seed {})", line.1) } else { String::new() };
         let after = steps(*line).map_or(String::new(), |steps| format!(" after {steps} steps"));
         let share = percent(accuracy.value);
         let doubt = accuracy.error.map_or(String::new(), |error| format!(" ± {}", percent(error)));
-        Some(format!("{}{seed} {share}{doubt} %{after}", literal(line.0)))
+        Some(format!("{} {share}{doubt} %{after}", named(line)))
     });
     let told = told.collect::<Vec<_>>().join("; ");
-    let lead = format!(
-        "Asked for what they were told before, the models answer rightly: {told}. Naming one of the {} values that a \
-         sequence shows, at random, is right in about {} %.",
-        trials.task.pairs(),
-        percent(chance)
-    );
+    let mut lead = match told.is_empty() {
+        true => "No model could be asked for what it was told before.".to_string(),
+        false => format!(
+            "Asked for what they were told before, the models answer rightly: {told}. Naming one of the {} values that a \
+             sequence shows, at random, is right in about {} %.",
+            trials.task.pairs(),
+            percent(chance)
+        ),
+    };
+    // What diverged is not tested, and may have left no number at all.
+    let trained = trials.trials.iter().map(|trial| (trial.name.as_str(), trial.seed, Ending::Diverged));
+    let diverged = trained.filter(|line| number(*line, Quantity::TestAccuracy).is_none());
+    let diverged = diverged.map(|line| named(&line)).collect::<Vec<_>>();
+    if !diverged.is_empty() {
+        lead += &format!(" Training diverged: {}. Try a smaller learning rate.", diverged.join(", "));
+    }
     let prose = format!(
         "Every sequence shows {} keys with their values and asks for each once more; of {} tokens, half are \
          keys. The model must name the value at the place of the key.",

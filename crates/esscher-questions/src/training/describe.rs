@@ -4,6 +4,7 @@ use super::answer::{Quantity, Row};
 use super::ask::Sampling;
 use super::compute::Training;
 use crate::asking::Covariates;
+use crate::document::capitalised;
 use crate::measured::{figures, length_name};
 use crate::tabulating::{Tabulation, distinct};
 use esscher_core::Ending;
@@ -171,11 +172,6 @@ fn largest_distances(rows: &[Row], here: impl Fn(&Row) -> bool) -> Option<String
     })
 }
 
-fn capitalised(word: &str) -> String {
-    let mut letters = word.chars();
-    letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
-}
-
 /// Where each flow ended.
 fn ends(id: &str, answer: &[Row], here: impl Fn(&Row) -> bool) -> DataTable {
     let mine: Vec<&Row> = answer.iter().filter(|row| here(row) && row.draw.is_none()).collect();
@@ -197,7 +193,7 @@ fn ends(id: &str, answer: &[Row], here: impl Fn(&Row) -> bool) -> DataTable {
         .column("from the infinite flow", |flow| number(flow, Quantity::LargestDistanceToInfinite))
         .column("from its limit", |flow| number(flow, Quantity::DistanceToInfiniteLimit))
         .column("from the own limit", |flow| number(flow, Quantity::DistanceToOwnLimit))
-                        .column("class", |flow| of(flow).first().map(|row| row.number.accuracy.name()))
+        .column("class", |flow| of(flow).first().map(|row| row.number.accuracy.name()))
         .column("ending", |flow| ending(flow))
         .constant("class", "Class")
         .constant("ending", "Every flow")

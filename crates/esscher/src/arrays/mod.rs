@@ -6,6 +6,7 @@ mod table;
 use crate::ending::Trouble;
 use esscher_core::measure::Empirical;
 use esscher_lab::ErrorKind::{self, Usage};
+use esscher_lab::specification::{NoDouble, double};
 use esscher_questions::asking;
 use std::fmt::Display;
 use std::path::Path;
@@ -137,7 +138,7 @@ fn typed(text: &str) -> Result<Array, Trouble> {
     let unbracketed = without_brackets(text);
     let text = unbracketed.as_deref().unwrap_or(text);
     let number = |entry: &str| {
-        number(entry).map_err(|reason| {
+        per_cent(entry).map_or_else(|| number(entry), Ok).map_err(|reason| {
             let hint = "give numbers like 0.5,-1 (rows between ;) or a file .npy, .npz:NAME, .csv";
             Trouble::with_hint(Usage, format!("{name}: {reason}"), hint)
         })
@@ -182,20 +183,18 @@ fn without_brackets(text: &str) -> Option<String> {
 
 /// The number that is written, or the reason why a double is not that number.
 fn number(entry: &str) -> Result<f64, String> {
-    if entry.is_empty() {
-        return Err("an entry is empty, expected a number".to_string());
-    }
-    let number: f64 = entry.parse().map_err(|_| format!("`{}` is not a number", shortened(entry)))?;
-    let digits = entry.split(['e', 'E']).next().unwrap_or_default();
-    if number == 0.0 && digits.contains(|digit: char| ('1'..='9').contains(&digit)) {
-        return Err(format!("{} is too small for a double, which holds 0 instead", shortened(entry)));
-    }
-    match entry.parse::<i128>() {
-        Ok(whole) if number as i128 != whole => {
-            Err(format!("{whole} is a whole number that a double cannot hold exactly: expected at most 2^53"))
-        }
-        _ => Ok(number),
-    }
+    double(entry).map_err(|reason| match (reason, entry) {
+        (_, "") => "an entry is empty, expected a number".to_string(),
+        (NoDouble::NotANumber, _) => format!("`{}` {reason}", shortened(entry)),
+        _ => format!("{} {reason}", shortened(entry)),
+    })
+}
+
+/// The number behind a per cent that was typed: `1%` is 0.01, to the last digit.
+pub(crate) fn per_cent(text: &str) -> Option<f64> {
+    let digits = text.trim().strip_suffix('%')?.trim_end();
+    let is_plain = !digits.contains(['e', 'E']);
+    double(&format!("{digits}e-2")).ok().filter(|share| is_plain && share.is_finite())
 }
 
 /// Rows that are read one after the other.

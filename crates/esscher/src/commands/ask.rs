@@ -3,7 +3,7 @@
 use super::{settings, sources};
 use crate::arguments::Common;
 use crate::ending::{Ending, Trouble};
-use crate::output::{say, say_json};
+use crate::output::{say, say_json, tell};
 use crate::progress::Progress;
 use crate::question_arguments;
 use clap::ArgMatches;
@@ -14,6 +14,7 @@ use esscher_questions::{Asked, Planned, Question, questions};
 use esscher_report::{Block, Document, literal, plain};
 use serde_json::json;
 use std::fmt::Display;
+use std::io::{IsTerminal, Read};
 use std::path::Path;
 
 /// A question whose keys are options.
@@ -27,27 +28,52 @@ pub(crate) fn quick(
     answer(common, &planned)
 }
 
-/// A question in a file, TOML or JSON.
+/// A question in a file, TOML or JSON, or piped in as `-`.
 pub(super) fn ask(common: &Common, file: &Path, seed: Option<u64>) -> Result<Ending, Trouble> {
     let settings = settings(common, seed)?;
-    let is_json = file.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("json"));
+    let (name, text) = match file == Path::new("-") {
+        true => ("standard input".to_string(), piped()?),
+        false => (file.display().to_string(), esscher_lab::read_specification(file)?),
+    };
+    // Editors of Windows begin a file with a mark.
+    let text = text.trim_start_matches('\u{feff}');
+    // No TOML begins with a brace.
+    let is_json = text.trim_start().starts_with('{')
+        || file.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("json"));
     let asked = if is_json {
-        let text = esscher_lab::read_specification(file)?;
         let refused = |reason: &dyn Display, hint| Trouble::Request {
             kind: ErrorKind::Specification,
-            message: format!("{}: {reason}", file.display()),
+            message: format!("{name}: {reason}"),
             hint,
         };
-        // Editors of Windows begin a file with a mark.
-        let written = Written::from_json_text(text.trim_start_matches('\u{feff}'))
+        let written = Written::from_json_text(text)
             .map_err(|reason| refused(&format!("this is not JSON: {reason}"), None))?;
         Asked::written(written, settings).map_err(|mistake| refused(&mistake, mistake.hint.clone()))?
     } else {
-        conduct::read_file(file, settings)?
+        Asked::read(&name, text, settings)?
     };
     let sources = sources(common);
     asked.fetch(&sources)?;
     answer(common, &asked.plan(&sources)?)
+}
+
+/// A specification on standard input.
+fn piped() -> Result<String, Trouble> {
+    /// As of a file.
+    const MOST_BYTES: u64 = 4 << 20;
+    let refused = |reason: &dyn Display| {
+        Trouble::request(ErrorKind::Specification, format!("cannot read standard input: {reason}"))
+    };
+    let stream = std::io::stdin();
+    if stream.is_terminal() {
+        tell("reading a specification from the terminal: Ctrl-D at the end");
+    }
+    let mut text = String::new();
+    let read = stream.lock().take(MOST_BYTES + 1).read_to_string(&mut text);
+    match read.map_err(|error| refused(&error))? {
+        bytes if bytes as u64 > MOST_BYTES => Err(refused(&"a specification has at most 4 MiB")),
+        _ => Ok(text),
+    }
 }
 
 fn answer(common: &Common, planned: &Planned) -> Result<Ending, Trouble> {
@@ -55,10 +81,6 @@ fn answer(common: &Common, planned: &Planned) -> Result<Ending, Trouble> {
     let found = planned.answer(&progress);
     progress.end();
     let found = found.map_err(|error| {
-        let is_unsupported = matches!(error.downcast_ref(), Some(esscher_core::Error::Unsupported { .. }));
-        if is_unsupported && planned.question().name == "horizon" {
-            return simulated_instead(&error.to_string());
-        }
         let (kind, message) = (conduct::kind_of_failure(error.as_ref()), error.to_string());
         // What the mathematics refuses is a request that makes no sense.
         let is_refused = kind == ErrorKind::Mathematics;
@@ -80,13 +102,6 @@ fn answer(common: &Common, planned: &Planned) -> Result<Ending, Trouble> {
     }
     let (title, summary) = (literal(planned.title()), planned.question().summary.to_string());
     say(esscher_report::text(&Document { title, summary, sections, provenance: Vec::new() }))
-}
-
-/// What to do about a law whose prompts can only be simulated: the search for a length needs errors that are exact.
-fn simulated_instead(reason: &str) -> Trouble {
-    let hint = "`esscher attend --tokens LAW --query … --length 100,1000,10000` simulates prompts of it at one query, and \
-                `esscher run` with `kind = \"concentration\"` measures errors over a law of queries (`esscher example concentration`)";
-    Trouble::with_hint(ErrorKind::Mathematics, reason, hint)
 }
 
 /// Prints the JSON Schema of specifications, of one question or of all.

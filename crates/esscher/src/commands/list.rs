@@ -44,17 +44,31 @@ pub(super) fn list(common: &Common, group: Option<&str>) -> Result<Ending, Troub
 /// Between a name and what is said of it there is a column of so many blanks; before it another one.
 const GAP: usize = 2;
 
-/// A name and what is said of it beside it, in as many lines as the terminal's width asks for; elsewhere one line, for grep.
+/// Prints a name and what is said of it.
 fn row(terminal: Terminal, name: &str, widest: usize, text: &str, style: Style) -> Result<Ending, Trouble> {
-    let margin = GAP + widest + GAP;
-    let room = terminal.width().map_or(usize::MAX, |width| width - margin.min(width / 2));
-    let mut name = name;
-    for line in wrapped(text, room) {
-        let begin = Line::new().with(Style::Plain, format_args!("{:GAP$}{name:<widest$}{:GAP$}", "", ""));
-        say_line(&begin.with(style.clone(), line))?;
-        name = "";
+    for line in lines(terminal.width(), name, widest, text, style) {
+        say_line(&line)?;
     }
     Ok(Ending::Done)
+}
+
+/// A name and what is said of it beside it, or below it if names leave little room, in as many lines as the width asks for; where
+/// there is no width one line, for grep.
+fn lines(width: Option<usize>, name: &str, widest: usize, text: &str, style: Style) -> Vec<Line> {
+    let margin = GAP + widest + GAP;
+    let begin = |name: &str, margin: usize| {
+        Line::new().with(Style::Plain, format!("{:GAP$}{name:<1$}", "", margin - GAP))
+    };
+    let is_narrow = width.is_some_and(|width| 2 * margin > width);
+    let indent = if is_narrow { 2 * GAP } else { margin };
+    let room = width.map_or(usize::MAX, |width| width - indent);
+    let said = wrapped(text, room).into_iter().enumerate();
+    let said = said.map(|(number, line)| {
+        let name = if number == 0 && !is_narrow { name } else { "" };
+        begin(name, indent).with(style.clone(), line)
+    });
+    let above = (is_narrow && !name.is_empty()).then(|| begin(name, GAP));
+    above.into_iter().chain(said).collect()
 }
 
 /// Prints the names that have an example.
@@ -88,4 +102,19 @@ pub(super) fn examples(common: &Common) -> Result<Ending, Trouble> {
 /// Prints the example of a question or a claim.
 pub(super) fn example(common: &Common, name: &str) -> Result<Ending, Trouble> {
     hand_out(common.json, "specification", &claims::example(name)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_fits_terminals_of_forty_columns_and_more() {
+        let entries = claims::entries(None).unwrap();
+        let widest = entries.iter().map(|entry| entry.name.len()).max().unwrap();
+        for (width, entry) in (40..120).flat_map(|width| entries.iter().map(move |entry| (width, entry))) {
+            let lines = lines(Some(width), entry.name, widest, entry.summary, Style::Plain);
+            assert!(lines.iter().all(|line| line.width() <= width), "{width}: {lines:?}");
+        }
+    }
 }

@@ -59,7 +59,7 @@ pub(super) fn reproduce(
             }
             even_unheard(say_line(&verdict_line(found, widest)))?;
             if found.verdict == Verdict::NotMeasurable {
-                for line in what_decides(found, request.scale) {
+                for line in what_decides(found) {
                     even_unheard(say_line(&line))?;
                 }
             }
@@ -167,15 +167,14 @@ fn verdict_line(found: &Finding, widest: usize) -> Line {
 }
 
 /// What would decide a claim that this measurement leaves open.
-fn what_decides(found: &Finding, scale: Scale) -> Vec<Line> {
-    let by = plain(found.decided_by.unwrap_or_default());
-    let told = match scale {
-        Scale::Quick => {
-            format!("to decide it: {by}, by `esscher reproduce --full --only {}`", found.claim.name)
-        }
-        Scale::Full => {
-            "to decide it, more is needed than this measures: the report says what is open".to_string()
-        }
+fn what_decides(found: &Finding) -> Vec<Line> {
+    let told = match found.decided_by {
+        Some(by) => format!(
+            "To decide it: {}. The command is `esscher reproduce --full --only {}`.",
+            plain(by),
+            found.claim.name
+        ),
+        None => "To decide it, more is needed than this measures: the report says what is open.".to_string(),
     };
     let width = Terminal::output().width().map_or(usize::MAX, |width| width - MARGIN);
     let line = |line| Line::new().with(Style::Faint, format_args!("{:MARGIN$}{line}", ""));

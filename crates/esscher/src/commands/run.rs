@@ -141,10 +141,30 @@ pub(super) fn report(
         return Err(trouble);
     }
     let report = esscher_claims::report(runs, out, force, settings(common, None)?, &sources(common))?;
+    if out.is_some_and(is_standard_output) {
+        return Ok(Ending::Done);
+    }
     if common.json {
         return say_json(&with_opened(json!({ "report": path(&report) }), &report, opening));
     }
     present(&report, opening.open)
+}
+
+/// Whether a file is what standard output leads to: a report that was written there is the whole answer.
+#[cfg(unix)]
+fn is_standard_output(file: &Path) -> bool {
+    use std::os::{fd::AsFd, unix::fs::MetadataExt};
+    let output = std::io::stdout().as_fd().try_clone_to_owned();
+    let output = output.and_then(|output| std::fs::File::from(output).metadata());
+    let named = std::fs::metadata(file);
+    output.is_ok_and(|output| {
+        named.is_ok_and(|named| (named.dev(), named.ino()) == (output.dev(), output.ino()))
+    })
+}
+
+#[cfg(not(unix))]
+fn is_standard_output(_: &Path) -> bool {
+    false
 }
 
 /// What is wrong with a folder that holds several runs, and a report on all of them, in the place of one run.

@@ -61,8 +61,8 @@ pub struct AuditFound {
     pub headline: String,
     /// What a reader should know of the texts, or try if they can decide nothing.
     pub advice: Option<String>,
-    /// The parts of the advice that the page does not tell in another place.
-    pub(super) notes: Vec<String>,
+    /// The part of the advice that the page does not tell in another place.
+    pub(super) note: Option<String>,
     /// The report on all.
     pub report: PathBuf,
     /// Verdicts, errors and portraits of every head.
@@ -102,20 +102,18 @@ impl AuditFound {
             assignments: Vec::new(),
             headline: plain(&plan.lead(length, dossier)),
             advice: None,
-            notes: Vec::new(),
+            note: plan.evidence.advice(),
             report: root.join(REPORT),
             verdicts: root.join(VERDICTS),
             full_attention_heads: root.join(FULL_ATTENTION_HEADS),
         };
-        found.notes.extend(plan.evidence.advice());
-        found.notes.extend(plan.little_is_replaced(length));
-        found.advise(None);
+        found.advise(found.note.clone().into_iter().chain(plan.little_is_replaced(length)));
         found
     }
 
-    /// Advice is what was noted, and what the page tells elsewhere.
-    pub(super) fn advise(&mut self, elsewhere: Option<String>) {
-        let all: Vec<String> = self.notes.iter().cloned().chain(elsewhere).collect();
+    /// More advice, behind what there is.
+    pub(super) fn advise(&mut self, more: impl IntoIterator<Item = String>) {
+        let all: Vec<String> = self.advice.take().into_iter().chain(more).collect();
         self.advice = (!all.is_empty()).then(|| all.join(". Also, "));
     }
 

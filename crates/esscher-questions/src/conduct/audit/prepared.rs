@@ -265,11 +265,11 @@ fn check_lengths(lengths: &[u64], model: &str, shape: &Shape) -> Result<(), Erro
     match lengths.iter().map(|length| *length as usize).find(|length| *length < needed) {
         None => Ok(()),
         Some(found) => Err(too_short(
-            "a text",
+            "a segment",
             found,
             needed,
             "enough to be replaced".to_string(),
-            "ask for longer texts",
+            "ask for a greater length",
         )),
     }
 }

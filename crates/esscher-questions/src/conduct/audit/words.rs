@@ -1,6 +1,7 @@
 //! An audit on one screen: the finding, then at most five rows that bear it out.
 
 use super::{AssignmentFound, AuditFound, Counts, Estimated, Role, Running};
+use crate::audit::counts::texts;
 use esscher_audit::candidate::Candidate;
 
 impl AuditFound {
@@ -12,7 +13,7 @@ impl AuditFound {
             lines.extend(self.rows());
             lines.push(String::new());
         }
-        let texts = if self.texts == 1 { "1 text".to_string() } else { format!("{} texts", self.texts) };
+        let texts = texts(self.texts);
         lines.push(format!(
             "heads            {} ({}), tolerance {} on {texts} of {} tokens",
             counted(&self.heads),

@@ -1,0 +1,52 @@
+//! The words and letters of the claims, explained once on the page that uses them.
+
+use esscher_report::Block;
+
+/// Folded: what a reader looks up.
+pub(crate) fn letters() -> Block {
+    let facts = [
+        (
+            "Attention",
+            "A token is a vector in $d$ dimensions, a prompt is $L$ of them, drawn independently from a law $\\mu$. At a query $z$ a \
+             head with score matrix $U$ and value matrix $V$ returns $T[\\mu_L](z)$, the mean of $Vz'$ over the tokens $z'$ of the \
+             prompt with weights proportional to $e^{\\langle Uz, z'\\rangle}$.",
+        ),
+        (
+            "The infinite prompt",
+            "The same mean over the law itself, $T[\\mu](z) = V\\nabla\\Lambda_\\mu(Uz)$ with $\\Lambda_\\mu(\\theta) = \\log\\mathbb \
+             E\\,e^{\\langle\\theta, z'\\rangle}$: what longer and longer prompts tend to. The error of a prompt is its mean squared distance \
+             from that.",
+        ),
+        (
+            "Laws of tokens",
+            "Normal: Gaussian with mean $m$ and covariance $\\Gamma$ (uneven: coordinates of different variances). Random signs: every \
+             coordinate is plus or minus one. Cube and sphere: uniform on them. Two normals: a mixture. $\\sigma$ is the scale by which \
+             a law is multiplied; where a table says so, its sub-Gaussian parameter.",
+        ),
+        (
+            "Spread of the scores",
+            "$H = \\|\\Gamma^{1/2} U S^{1/2}\\|$ for queries with covariance $S$: the largest standard deviation that the scores of normal \
+             tokens have for a query of typical size.",
+        ),
+        (
+            "Training",
+            "A prompt holds $L$ examples $(x, y)$ of a random linear task, $y = \\langle w, x\\rangle$ plus noise of variance $s^2$, with \
+             covariates $x$ of covariance $\\Sigma$. One layer learns to predict the label of a new $x$ by gradient flow, for a time $t$, \
+             from a start of size $\\alpha$. $\\theta = (U, V)$ are its parameters: in block form a matrix $A$ in the scores and a factor $b$ \
+             of the values. $\\theta_L$ is trained on prompts of $L$ tokens, $\\theta_\\infty$ on infinite ones. The risk is the mean squared \
+             error over all tasks; the noise floor is the least possible on infinite prompts, and what lies above it is the excess.",
+        ),
+        (
+            "Exact and sampled",
+            "Exact numbers come from integrals or from integrating in time, with nothing drawn at random; their errors are bounds on what that \
+             computation may be off. Sampled numbers come from random draws and have standard errors. A number shows all its digits when the \
+             mouse rests on it; the files behind each figure and table have them too.",
+        ),
+    ];
+    let facts = facts.map(|(word, meaning)| (word.to_string(), meaning.to_string())).to_vec();
+    Block::Folded {
+        id: "letters".to_string(),
+        title: "The words and letters of this page".to_string(),
+        blocks: vec![Block::Facts(facts)],
+    }
+}
