@@ -85,7 +85,7 @@ impl Compute for Authors {
 
 impl Authors {
     /// The training from one start, with the error of its layer whose average over tokens is done exactly: no noise of tests.
-    fn from_start(
+    fn train_from(
         &self,
         start: u64,
         length: PromptLength,
@@ -116,7 +116,7 @@ impl Authors {
         let mut found = Vec::new();
         let mut failure = None;
         for start in 0..self.starts {
-            match self.from_start(start, length, kind, monitor) {
+            match self.train_from(start, length, kind, monitor) {
                 Ok(Some(one)) => found.push(one),
                 Ok(None) => return Ok(None),
                 // The others may be sound.

@@ -110,8 +110,9 @@ mod tests {
 
     #[test]
     fn the_list_fits_terminals_of_forty_columns_and_more() {
-        let entries = claims::entries(None).unwrap();
-        let widest = entries.iter().map(|entry| entry.name.len()).max().unwrap();
+        let entries = claims::entries(None).unwrap_or_default();
+        assert!(entries.len() > 20);
+        let widest = entries.iter().map(|entry| entry.name.len()).max().unwrap_or_default();
         for (width, entry) in (40..120).flat_map(|width| entries.iter().map(move |entry| (width, entry))) {
             let lines = lines(Some(width), entry.name, widest, entry.summary, Style::Plain);
             assert!(lines.iter().all(|line| line.width() <= width), "{width}: {lines:?}");
