@@ -47,8 +47,12 @@ pub fn example(name: &str) -> Result<String, Error> {
 /// A name that no group has.
 pub fn entries(group: Option<&str>) -> Result<Vec<Entry>, Error> {
     let names = Group::ALL.map(Group::name);
-    // Their old name.
-    let group = group.map(|name| if name == "experiments" { Group::Question.name() } else { name });
+    let group = group.map(|name| match name {
+        // Their old name.
+        "experiments" => Group::Question.name(),
+        "laws" => Group::Measure.name(),
+        other => other,
+    });
     if let Some(name) = group.filter(|name| !names.contains(name)) {
         return Err(unknown("group", name, "groups", &names));
     }

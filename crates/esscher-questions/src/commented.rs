@@ -68,7 +68,8 @@ fn documentation(schema: &Value, path: &[&str]) -> String {
     let words: Vec<&str> = words.into_iter().flatten().filter_map(Value::as_str).collect();
     // A single word is no choice.
     if words.len() > 1 {
-        let _ = write!(told, "{}{}", if told.is_empty() { "One of " } else { ": " }, words.join(", "));
+        let begin = told.trim_end_matches('.');
+        told = format!("{begin}{}{}", if begin.is_empty() { "One of " } else { ": " }, words.join(", "));
     }
     told.trim_start().to_string()
 }

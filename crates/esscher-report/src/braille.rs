@@ -72,7 +72,25 @@ pub(crate) fn plot(figure: &Figure) -> Option<Vec<String>> {
         " ".repeat(left),
         " ".repeat(right)
     ));
+    lines.extend(legend(figure));
     Some(lines)
+}
+
+/// Which curve is which, where several have names: dots have no colours.
+fn legend(figure: &Figure) -> Option<String> {
+    const LONGEST: usize = 90;
+    let mut ends: Vec<(String, f64)> = Vec::new();
+    for series in figure.series.iter().filter(|series| !series.name.trim().is_empty()) {
+        let name = unicode(&series.name);
+        let end = series.points.iter().rev().map(|point| point.y).find(|y| can_be_placed(figure.y.scale, *y));
+        if let Some(end) = end.filter(|_| ends.iter().all(|(known, _)| *known != name)) {
+            ends.push((name, end));
+        }
+    }
+    ends.sort_by(|(_, left), (_, right)| right.total_cmp(left));
+    let names: Vec<String> = ends.into_iter().map(|(name, _)| name).collect();
+    let line = format!("right ends from above: {}", names.join(", "));
+    (names.len() > 1 && line.chars().count() <= LONGEST && !line.contains(char::is_control)).then_some(line)
 }
 
 /// The end of an axis with as many digits as tell it from the other.
@@ -114,5 +132,13 @@ mod tests {
                 .all(|line| line.chars().any(|sign| ('\u{2801}'..='\u{28ff}').contains(&sign)))
         );
         assert_eq!(plot(&Figure::default()), None);
+        // Two curves are told apart by where they end, guides without a name are not told.
+        let level = |name: &str, y: f64| {
+            let points = vec![Point::new(1.0, y), Point::new(9.0, y)];
+            Series { name: name.into(), mark: Mark::Line, colour: 0, points }
+        };
+        let series = vec![level("low", 1.0), level("", 3.0), level("high", 2.0)];
+        let lines = plot(&Figure { series, ..Figure::default() }).unwrap_or_default();
+        assert_eq!(lines.last().map(String::as_str), Some("right ends from above: high, low"));
     }
 }

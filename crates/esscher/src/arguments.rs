@@ -328,13 +328,35 @@ pub(crate) fn definition() -> clap::Command {
             clap::Command::new("audit").about(about).long_about(AUDIT).after_long_help(AUDIT_EXAMPLES);
         all.subcommand(question_arguments::audit(audit))
     };
-    all
+    let order = ORDER.iter().enumerate().filter(|(_, name)| all.find_subcommand(name).is_some());
+    let order: Vec<(usize, &str)> = order.map(|(place, name)| (place, *name)).collect();
+    order.into_iter().fold(all, |all, (place, name)| all.mut_subcommand(name, |one| one.display_order(place)))
 }
+
+/// Commands as the help lists them: what people come for first.
+const ORDER: [&str; 15] = [
+    "attend",
+    "horizon",
+    "reproduce",
+    "audit",
+    "list",
+    "example",
+    "run",
+    "open",
+    "report",
+    "ask",
+    "schema",
+    "shard",
+    "merge",
+    "completions",
+    "manual",
+];
 
 /// The groups of the catalogue; `experiments` is the old name of questions.
 fn groups() -> PossibleValuesParser {
     let value = |group: Group| match group {
         Group::Question => PossibleValue::new(group.name()).alias("experiments"),
+        Group::Measure => PossibleValue::new(group.name()).alias("laws"),
         _ => group.name().into(),
     };
     Group::ALL.map(value).into()

@@ -9,7 +9,7 @@ use esscher_lab::ErrorKind;
 #[cfg(feature = "audit")]
 use esscher_lab::specification::Keys;
 use esscher_lab::specification::Written;
-use esscher_questions::asking::GivenTokens;
+use esscher_questions::asking::{FAMILIES, GivenTokens};
 #[cfg(feature = "audit")]
 use esscher_questions::conduct::AuditRequest;
 use esscher_questions::{Question, questions};
@@ -247,8 +247,19 @@ fn law(key: &str, text: &str) -> Result<Written, Trouble> {
     // Every law has a colon.
     if !text.contains(':') || Path::new(text).exists() {
         let message = format!("--{key}: `{text}` is neither a law nor an array");
-        let hint = "a law is written like gaussian:4 or rademacher:4:0.5; an array is numbers like [[1, 2], [3, 4]], or a file whose \
-                    name ends in .npy, .npz, .csv, .tsv or .txt";
+        let is_family = |text: &str| FAMILIES.iter().any(|family| family.name == text);
+        let hint = match text {
+            "mixture" => {
+                "write its parts: '{family = \"mixture\", dimension = 2, component = [{weight = 0.5, mean = [1, 0], scale = 1}, \
+                 {weight = 0.5, mean = [-1, 0], scale = 1}]}'"
+                    .to_string()
+            }
+            "points" => "write the points as an array: [[1, 2], [3, 4]]".to_string(),
+            family if is_family(family) => format!("write its dimension, too: {family}:4"),
+            _ => "a law is written like gaussian:4 or rademacher:4:0.5; an array is numbers like [[1, 2], [3, 4]], or a file whose \
+                  name ends in .npy, .npz, .csv, .tsv or .txt"
+                .to_string(),
+        };
         return Err(Trouble::with_hint(ErrorKind::Usage, message, hint));
     }
     Ok(Written::Text(text.to_string()))

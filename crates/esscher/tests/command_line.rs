@@ -575,6 +575,24 @@ fn with_json_every_command_prints_one_object_and_every_error_has_a_kind() {
     }
 }
 
+#[test]
+fn what_was_nearly_right_is_told_what_is_right() {
+    let place = tempfile::tempdir().unwrap();
+    for (line, hint) in [
+        ("reproduce --only gausian", "did you mean `gaussian-lemma`?"),
+        ("attend --tokens mixture --query 1", "write its parts: '{family = \"mixture\", dimension = 2, component = "),
+        ("attend --tokens gaussian --query 1", "write its dimension, too: gaussian:4"),
+        ("attend --tokens gaussian:1", "`--help` behind the command shows examples"),
+    ] {
+        let told = refuse(place.path(), &line.split(' ').collect::<Vec<_>>(), 2);
+        assert!(told.contains(hint), "{told}");
+    }
+    let parts = "{family = \"mixture\", dimension = 2, component = [{weight = 0.5, mean = [1, 0], scale = 1}, \
+                 {weight = 0.5, mean = [-1, 0], scale = 1}]}";
+    let found = json(place.path(), &["attend", "--tokens", parts, "--query", "1,0", "--json"]);
+    assert!(number(&found, 0, "output", Some(0)).as_f64().unwrap() > 1.0);
+}
+
 #[cfg(unix)]
 #[test]
 fn names_that_are_no_text_or_steer_a_terminal_are_only_shown() {

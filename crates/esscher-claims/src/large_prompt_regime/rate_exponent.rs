@@ -169,9 +169,10 @@ fn judge(result: &Table, judging: &mut Judging) -> Result<Found, Failure> {
     let all = [exact.clone(), fitted.clone()].concat();
     Ok(Found {
         lead: format!(
-            "The mean squared error of the output falls like a power of the prompt length. For normal tokens the exponent drops from {} at \
-             scale {low} to {} at scale {high}, where theory says {} and {}; for tokens of bounded size it stays 1. All exponents of \
-             normal tokens are within {} of theory, those of bounded ones within {}.",
+            "In two dimensions the mean squared error of the output falls like a power of the prompt length. For normal tokens the exponent \
+             drops from {} at scale {low} to {} at scale {high}, where theory says {} and {}; for tokens of bounded size it stays 1. All \
+             exponents of normal tokens are within {} of theory, those of bounded ones within {}. In more dimensions theory is approached \
+             more slowly.",
             two_figures(at_low),
             two_figures(at_high),
             two_figures(expected(low)),

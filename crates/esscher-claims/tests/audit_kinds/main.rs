@@ -920,13 +920,13 @@ fn the_first_sentence_is_true_of_every_outcome() {
     let much = [Some(0.2), Some(0.25), Some(0.22)];
     let said = lead(&planned, nothing, much);
     assert!(
-        said.starts_with("**1 of 8 heads can be replaced at no cost that 3 texts can measure**"),
+        said.starts_with("**1 of 8 heads can be replaced offline at no cost that 3 texts can measure**"),
         "{said}"
     );
     assert!(said.contains("as many random heads cost +0.223 ± 0.015"), "{said}");
     let said = lead(&planned, [Some(0.01), Some(0.011), Some(0.012)], much);
     assert!(
-        said.starts_with("**1 of 8 heads can be replaced for +0.01100 ± 0.00058 nats per token**"),
+        said.starts_with("**1 of 8 heads can be replaced offline for +0.01100 ± 0.00058 nats per token**"),
         "{said}"
     );
     let said = lead(&planned, nothing, nothing);
@@ -962,7 +962,7 @@ fn the_model_writes_with_exact_attention_and_with_what_is_named() {
     assert_eq!(sections[1].title, "The same text, continued");
     let Block::Prose(told) = &sections[1].blocks[0] else { panic!() };
     assert!(
-        told.contains("before the first that differs: ") && told.ends_with(" for `all dropped`."),
+        told.contains(" so many are the same: ") && told.ends_with(" for `all dropped`."),
         "{told}"
     );
     let half = changed(&result, &|row| {

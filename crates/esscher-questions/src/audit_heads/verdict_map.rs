@@ -5,6 +5,7 @@ use crate::audit::counts::{Counts, are, texts};
 use crate::audit::{NOT_FINITE, number_cell};
 use crate::measured::figures;
 use crate::tabulating::{code, rounded, table, whole, words};
+use esscher_audit::assignment::Running;
 use esscher_audit::candidate::Candidate;
 use esscher_audit::dossier::{Criterion, Dossier};
 use esscher_audit::portrait::{Portrait, TokenWeight, shown_query};
@@ -55,8 +56,12 @@ impl HeadsPlan {
                  stream, in root mean square over queries"
             ),
         };
+        let running = match self.standard.running {
+            Running::Streaming => ", in constant memory, as they would be deployed",
+            Running::Offline => "",
+        };
         let lead = format!(
-            "**{} of {} query heads {} accepted** at {length} tokens, {} {} refused and {} not decided by {}. Accepted means that \
+            "**{} of {} query heads {} accepted** at {length} tokens{running}; {} {} refused and {} not decided by {}. Accepted means that \
              {meaning}. Of {} key-value heads, whose caches may go only if all that read them agree, {} {} accepted.",
             heads.accepted,
             heads.all(),

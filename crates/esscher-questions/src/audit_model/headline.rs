@@ -116,6 +116,9 @@ impl ModelPlan {
         let (replaced, all) = one.replaced;
         let (what, texts, unit) = (one.what, self.texts.len(), self.unit());
         let outcome = self.outcome(one, losses);
+        // As they would be deployed comes next; where every token sees all there is one way.
+        let is_offline = self.assignments[one.accepted].role == Role::AcceptedHeads(Running::Offline);
+        let how = if is_offline && self.shape().order == Order::Causal { " offline" } else { "" };
         let finite = losses.paired_difference(one.accepted).filter(|cost| cost.mean.is_finite());
         let (Some(cost), false) = (finite, outcome == Outcome::NotFinite) else {
             return format!(
@@ -129,18 +132,18 @@ impl ModelPlan {
         let cost_in_words = signed(&cost);
         match outcome {
             Outcome::ToldApart if free => format!(
-                "**{replaced} of {all} {what} can be replaced at no cost that {texts} texts can measure**: {cost_in_words} {unit}; \
+                "**{replaced} of {all} {what} can be replaced{how} at no cost that {texts} texts can measure**: {cost_in_words} {unit}; \
                  {beside}."
             ),
             Outcome::ToldApart => format!(
-                "**{replaced} of {all} {what} can be replaced for {cost_in_words} {unit}**; {beside}."
+                "**{replaced} of {all} {what} can be replaced{how} for {cost_in_words} {unit}**; {beside}."
             ),
             Outcome::NoChoice if free => format!(
-                "**{replaced} of {all} {what} can be replaced at no cost that {texts} texts can measure**: {cost_in_words} {unit}. \
+                "**{replaced} of {all} {what} can be replaced{how} at no cost that {texts} texts can measure**: {cost_in_words} {unit}. \
                  No other choice of as many was there to compare them with."
             ),
             Outcome::NoChoice => format!(
-                "**{replaced} of {all} {what} can be replaced for {cost_in_words} {unit}**. No other choice of as many was there to \
+                "**{replaced} of {all} {what} can be replaced{how} for {cost_in_words} {unit}**. No other choice of as many was there to \
                  compare them with."
             ),
             Outcome::Contradicted => format!(

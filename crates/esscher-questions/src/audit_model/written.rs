@@ -37,8 +37,8 @@ impl ModelPlan {
             lines.push((literal(role), format!("{}{end}", decoded(&tokens))));
         }
         let lead = format!(
-            "After {} tokens of the first test text the model writes {} more, the likeliest each time. So many are those of exact attention \
-             before the first that differs: {}.",
+            "After {} tokens of the first test text the model writes {} more, the likeliest each time. Before the first that differs from \
+             exact attention’s, so many are the same: {}.",
             prompt.len(),
             self.written,
             same.join(", ")

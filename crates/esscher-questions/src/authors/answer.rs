@@ -23,6 +23,8 @@ named! {
         TestError = "test-error",
         /// Of the trained layer, exactly in the tokens.
         TrainedError = "trained-error",
+        /// The same from every start, where there are several: a row for each start, in their order.
+        StartError = "start-error",
         /// Of the best layer, or of Bayes.
         Optimum = "optimum",
     }

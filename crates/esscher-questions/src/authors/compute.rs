@@ -123,6 +123,12 @@ impl Authors {
                 Err(error) => failure = Some(error),
             }
         }
+        let of_start = |(layer, error): &(TrainedLayer, Estimate)| {
+            let (ending, number) = (Some(layer.end.ending), Measured::from(*error).times(2.0));
+            row(length, model(kind), Quantity::StartError, ending, number)
+        };
+        let mut rows: Vec<Row> =
+            if self.starts > 1 { found.iter().map(of_start).collect() } else { Vec::new() };
         // Some starts end where one direction of the covariates is never learned, some diverge. The test has no say in the choice.
         let best = found.into_iter().min_by(|(one, one_error), (other, other_error)| {
             let incomplete = |layer: &TrainedLayer| layer.end.ending != Ending::Completed;
@@ -134,8 +140,8 @@ impl Authors {
         let errors =
             [(Quantity::TestError, tested), (Quantity::TrainedError, Measured::from(in_tokens).times(2.0))];
         let ending = Some(found.end.ending);
-        let row = |(quantity, number)| row(length, model(kind), quantity, ending, number);
-        Ok(Some(errors.into_iter().map(row).collect()))
+        rows.extend(errors.map(|(quantity, number)| row(length, model(kind), quantity, ending, number)));
+        Ok(Some(rows))
     }
 
     fn reference(&self, length: PromptLength, monitor: &dyn Monitor) -> Result<Option<Vec<Row>>, Failure> {
@@ -195,7 +201,8 @@ mod tests {
             );
             let settings = Settings { instruction_set: InstructionSet::PORTABLE, ..Settings::default() };
             let planned = Planned::read("test.toml", &text, settings).unwrap();
-            let rows: Vec<Row> = planned.run_unit(unit, &Unwatched)?.unwrap().read()?;
+            let mut rows: Vec<Row> = planned.run_unit(unit, &Unwatched)?.unwrap().read()?;
+            rows.retain(|row| row.quantity != Quantity::StartError);
             Ok::<_, Failure>(rows.iter().map(|row| (row.ending, row.number)).collect::<Vec<_>>())
         };
         let lost = trained(0, 2.0, 3, 1).unwrap_err().to_string();

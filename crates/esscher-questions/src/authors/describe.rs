@@ -78,7 +78,19 @@ pub fn figure(answer: &[Row]) -> Figure {
         let optima = of(model, Quantity::Optimum);
         optima.map(|row| Point::new(row.length as f64, row.number.value)).collect()
     };
+    let starts: Vec<Point> = answer
+        .iter()
+        .filter(|row| row.quantity == Quantity::StartError)
+        .map(|row| Point::new(row.length as f64, row.number.value))
+        .collect();
+    let told = match starts.is_empty() {
+        true => "",
+        false => " Grey dots: every start, exactly in the tokens; the best of each layer counts.",
+    };
     let mut drawing = Drawing::default();
+    if !starts.is_empty() {
+        drawing.dots("every start", GREY, starts);
+    }
     drawing.dots("softmax", 0, measured(Model::Softmax, Quantity::TestError));
     drawing.dots("linear", 1, measured(Model::Linear, Quantity::TestError));
     drawing.line("Bayes", 2, measured(Model::Bayes, Quantity::Optimum));
@@ -88,9 +100,11 @@ pub fn figure(answer: &[Row]) -> Figure {
     drawing.figure(
         "errors-figure",
         "Test error of trained layers against prompt length",
-        "Dots: trained from random matrices, with one standard error of the test. Dashed, in the same colours: the \
-         optimum of each attention (softmax: limit of the block-form flow); in grey: the noise floor. Line: \
-         the posterior mean, sampled.",
+        format!(
+            "Dots: trained from random matrices, with one standard error of the test. Dashed, in the same colours: the \
+             optimum of each attention (softmax: limit of the block-form flow); in grey: the noise floor. Line: \
+             the posterior mean, sampled.{told}"
+        ),
         (Axis::logarithmic("prompt length L (tokens)"), Axis::logarithmic("mean squared error")),
     )
 }

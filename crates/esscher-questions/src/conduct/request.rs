@@ -69,7 +69,11 @@ pub fn schema() -> Value {
 
 /// A name that is not there, with the one that was meant or all that are.
 pub fn unknown(what: &'static str, name: &str, plural: &str, names: &[&str]) -> Error {
-    let hint = match nearest(name, names) {
+    // `gausian` is nearer to `gaussian-lemma` than its letters say.
+    let begins = |known: &&&str| nearest(name, known.split('-').next().as_slice()).is_some();
+    let mut begun = names.iter().filter(begins);
+    let begun = begun.next().filter(|_| begun.next().is_none());
+    let hint = match nearest(name, names).or(begun.copied()) {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("the {plural} are {}", names.join(", ")),
     };

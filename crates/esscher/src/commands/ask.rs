@@ -138,7 +138,11 @@ pub(super) fn in_options(mistake: Mistake) -> Trouble {
         (Problem::Missing, false) => format!("--{option}: key {name} is missing"),
         (Problem::Wrong(message), false) => format!("--{option}: key {name}: {message}"),
     };
-    Trouble::Request { kind: ErrorKind::Usage, message, hint: mistake.hint }
+    let examples = || {
+        matches!(mistake.problem, Problem::Missing)
+            .then(|| "`--help` behind the command shows examples".to_string())
+    };
+    Trouble::Request { kind: ErrorKind::Usage, message, hint: mistake.hint.clone().or_else(examples) }
 }
 
 /// The same for a mistake that was found in what the options became, which has no place in a file.
