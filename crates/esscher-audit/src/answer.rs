@@ -34,8 +34,17 @@ pub(crate) fn answers_watched(
     readers: &Readers,
     monitor: &dyn Monitor,
 ) -> Result<Vec<Vec<f32>>, Error> {
-    let reach = group.iter().flat_map(|head| head.values).fold(0.0_f32, |most, entry| most.max(entry.abs()));
-    if reach > LARGEST_VALUE {
+    let reach = group.iter().flat_map(|head| head.values).fold(0.0_f32, |most, entry| {
+        // The larger of a number and NaN is the number.
+        if entry.is_nan() {
+            f32::NAN
+        } else if most.is_nan() {
+            most
+        } else {
+            most.max(entry.abs())
+        }
+    });
+    if reach.is_nan() || reach > LARGEST_VALUE {
         return Err(Error::ValuesTooLarge { what: "a head".to_string(), reach });
     }
     match candidate {

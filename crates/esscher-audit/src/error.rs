@@ -191,7 +191,7 @@ pub enum Error {
     },
     /// Values beside which single precision loses the others.
     #[error(
-        "{what}: values reach {reach:.0e}, expected at most {LARGEST_VALUE:.0e}, since models compute in single precision: check that \
+        "{what}: values reach {reach:.2e}, expected at most {LARGEST_VALUE:.0e}, since models compute in single precision: check that \
          its weights, or what was recorded of it, are those of a trained model"
     )]
     ValuesTooLarge {

@@ -37,9 +37,15 @@ pub(crate) fn letters() -> Block {
              error over all tasks; the noise floor is the least possible on infinite prompts, and what lies above it is the excess.",
         ),
         (
+            "Quick and full form",
+            "Every claim has two experiments. The quick ones together take minutes and are what `esscher reproduce` runs; the full ones, with \
+             more laws, dimensions and trials, take hours (`esscher reproduce --full`). Provenance, at the end, says which seed was used.",
+        ),
+        (
             "Exact and sampled",
-            "Exact numbers come from integrals or from integrating in time, with nothing drawn at random; their errors are bounds on what that \
-             computation may be off. Sampled numbers come from random draws and have standard errors. A number shows all its digits when the \
+            "Exact numbers come from integrals over the tokens or from integrating in time: no token is drawn, and errors are bounds on what \
+             that computation may be off. Where an exact number is averaged over queries by quasi-Monte-Carlo points, its table says so and it \
+             has a standard error, from several randomisations of the points. Sampled numbers come from random draws and have standard errors. A number shows all its digits when the \
              mouse rests on it; the files behind each figure and table have them too.",
         ),
     ];

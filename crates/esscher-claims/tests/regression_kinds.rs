@@ -432,6 +432,8 @@ fn drawn_covariates_have_errors_and_their_judge_holds_fails_and_abstains() {
     assert_eq!(judged(name, &with(0.0, 0.0)).verdict, Verdict::Fails);
     assert_eq!(judged(name, &with(-0.3, 0.005)).verdict, Verdict::Fails);
     assert_eq!(judged(name, &with(0.3, 0.3)).verdict, Verdict::NotMeasurable);
+    // An interval that is above 0 and reaches below 0.1.
+    assert_eq!(judged(name, &with(0.12, 0.002)).verdict, Verdict::NotMeasurable);
     // A fall that ends in a plateau has a rate over all lengths; between the last two it has none, or none that is known.
     let plateau = |jitter: f64| {
         doctored(&table, |row, _| {

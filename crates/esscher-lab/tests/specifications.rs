@@ -246,6 +246,12 @@ fn a_number_that_a_double_would_change_is_refused_from_toml_and_json() {
         assert_eq!(toml.message(), json.message());
     }
     assert!(mistake("list = [1e400]").message().contains("1e400 is too large for a double"));
+    let refused = |text: &str| Written::from_json_text(text).unwrap_err();
+    assert!(refused("[1e400]").contains("1e400 is too large for a double"));
+    assert!(refused("[1, null]").contains("null is no entry of a list"));
+    // Beyond 128 bits, a power of two.
+    let large = "list = [1361129467683753853853498429727072845824]";
+    assert_eq!(specification::read("it.toml", large, everything).unwrap().0.list, [2_f64.powi(130)]);
     assert!(mistake("list = [0x20000000000001]").message().contains("cannot hold exactly"));
     // What a double holds is read as it is, and fractions are rounded as everywhere.
     let text = "list = [9007199254740992, 9007199254740993e0, 100000000000000000000, -0e-400, 1e-320, 0.1]";

@@ -1,6 +1,6 @@
 //! A figure as a small plot of braille characters, for terminals.
 
-use crate::figure::{Axis, Figure, Mark, Point};
+use crate::figure::{Axis, Figure, Mark, Point, Series};
 use crate::frame::{Range, can_be_placed, frame};
 use crate::numbers::number;
 use crate::subscript::unicode;
@@ -80,10 +80,17 @@ pub(crate) fn plot(figure: &Figure) -> Option<Vec<String>> {
 fn legend(figure: &Figure) -> Option<String> {
     const LONGEST: usize = 90;
     let mut ends: Vec<(String, f64)> = Vec::new();
+    let last_x =
+        |series: &Series| series.points.iter().map(|point| point.x).fold(f64::NEG_INFINITY, f64::max);
+    let right = figure.series.iter().map(last_x).fold(f64::NEG_INFINITY, f64::max);
     for series in figure.series.iter().filter(|series| !series.name.trim().is_empty()) {
         let name = unicode(&series.name);
-        let end = series.points.iter().rev().map(|point| point.y).find(|y| can_be_placed(figure.y.scale, *y));
-        if let Some(end) = end.filter(|_| ends.iter().all(|(known, _)| *known != name)) {
+        // Curves that end elsewhere cannot be told by their right ends.
+        let end = series.points.iter().find(|point| point.x == right)?.y;
+        if let Some(end) = Some(end)
+            .filter(|end| can_be_placed(figure.y.scale, *end))
+            .filter(|_| ends.iter().all(|(known, _)| *known != name))
+        {
             ends.push((name, end));
         }
     }
@@ -105,7 +112,6 @@ fn brief(end: f64, range: &Range) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Series;
 
     #[test]
     fn a_plot_is_small_and_respects_the_scale() {

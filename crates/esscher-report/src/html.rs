@@ -210,8 +210,9 @@ impl Content {
         for (anchor, section) in &sections {
             let _ = writeln!(
                 self.body,
-                "<section id=\"{}\">\n<h2>{}{}</h2>",
+                "<section id=\"{}\"{}>\n<h2>{}{}</h2>",
                 xml(anchor),
+                if is_counted(section, &document.sections) { "" } else { UNCOUNTED },
                 inline(&section.title),
                 section.verdict.map_or_else(String::new, |verdict| format!(" {}", badge(verdict)))
             );
@@ -318,13 +319,21 @@ fn contents(out: &mut String, sections: &[(String, &Section)]) {
     for (anchor, section) in sections {
         let _ = writeln!(
             out,
-            "<li><a href=\"#{}\">{}</a>{}</li>",
+            "<li{}><a href=\"#{}\">{}</a>{}</li>",
+            if is_counted(section, sections.iter().map(|(_, section)| *section)) { "" } else { UNCOUNTED },
             xml(anchor),
             unlinked(&section.title),
             section.verdict.map_or_else(String::new, sign)
         );
     }
     out.push_str("</ol>\n</details>\n<a class=\"top\" href=\"#top\" title=\"To the top of the page\">↑ top</a>\n</nav>\n");
+}
+
+const UNCOUNTED: &str = " class=\"uncounted\"";
+
+/// Where claims are judged, claims are counted and nothing else: "claim 3" is what stands behind a 3.
+fn is_counted<'a>(section: &Section, all: impl IntoIterator<Item = &'a Section>) -> bool {
+    section.verdict.is_some() || all.into_iter().all(|section| section.verdict.is_none())
 }
 
 /// The class and the sign of a verdict.

@@ -580,7 +580,10 @@ fn what_was_nearly_right_is_told_what_is_right() {
     let place = tempfile::tempdir().unwrap();
     for (line, hint) in [
         ("reproduce --only gausian", "did you mean `gaussian-lemma`?"),
-        ("attend --tokens mixture --query 1", "write its parts: '{family = \"mixture\", dimension = 2, component = "),
+        (
+            "attend --tokens mixture --query 1",
+            "write its parts: '{family = \"mixture\", dimension = 2, component = ",
+        ),
         ("attend --tokens gaussian --query 1", "write its dimension, too: gaussian:4"),
         ("attend --tokens gaussian:1", "`--help` behind the command shows examples"),
     ] {

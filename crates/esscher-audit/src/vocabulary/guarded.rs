@@ -1,7 +1,7 @@
-//! Calls into the `tokenizers` library, whose panics become refusals.
+//! Calls into the `tokenizers` library, whose panics become nothing: a refusal when a text is cut, no text when tokens are shown.
 //!
 //! Release 0.23.2 panics where a regular expression of its normalisers matches empty text, which no look at the file can tell; what a
-//! look can tell, [`soundness`](super::soundness) refuses. Whatever else that library does, a file from anywhere must not end the program.
+//! look can tell, [`soundness`](super::soundness) refuses. A panic of that library does not end the program; what takes all memory does, and [`soundness`](super::soundness) bounds that.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};

@@ -76,7 +76,7 @@ fn holds_type(value: &Value, name: &str) -> bool {
 }
 
 /// A bound on how many times as long a text becomes in these steps, one after the other. Steps are known by their keys, for the library
-/// takes them without a type. Those that change nothing a second time, such as NFKD, count as 1.
+/// takes them without a type, and passes over keys that a step does not have: of several kinds the one that grows most counts. Those that change nothing a second time, such as NFKD, count as 1.
 fn growth(value: &Value) -> Result<usize, String> {
     let (own, inside) = match value {
         Value::Object(step) => (growth_of_step(step)?, step.values().collect()),
@@ -91,31 +91,37 @@ fn growth_of_step(step: &Map<String, Value>) -> Result<usize, String> {
     if step.get("length").and_then(Value::as_u64) == Some(0) {
         return Err("its pre-tokeniser `FixedLength` has length 0, expected at least 1".to_string());
     }
-    // What is put before a text may be put before every letter, where other steps cut it.
-    let replaced = step.get("pattern").zip(text("content"));
-    Ok(match (replaced, text("prepend"), text("replacement")) {
-        (Some((pattern, content)), ..) => {
-            // Of a regular expression the shortest match is not known.
-            let shortest = pattern["String"].as_str().map_or(1, str::len);
-            if shortest == 0 {
-                return Err(
-                    "its step `Replace` has an empty pattern, expected one letter or more".to_string()
-                );
-            }
-            content.len().div_ceil(shortest).max(1)
+    let mut most = 1_usize;
+    let mut at_most = |times: usize| most = most.max(times);
+    if let Some((pattern, content)) = step.get("pattern").zip(text("content")) {
+        // Of a regular expression the shortest match is not known.
+        let shortest = pattern["String"].as_str().map_or(1, str::len);
+        if shortest == 0 {
+            return Err("its step `Replace` has an empty pattern, expected one letter or more".to_string());
         }
-        (_, Some(""), _) => {
+        at_most(content.len().div_ceil(shortest));
+    }
+    // What is put before a text may be put before every letter, where other steps cut it.
+    match text("prepend") {
+        Some("") => {
             return Err("its normaliser `Prepend` has an empty text, expected one letter or more".to_string());
         }
-        (_, Some(prepended), _) => 1 + prepended.len(),
-        // Blanks become the replacement, and one is put before the text.
-        (.., Some(replacement)) => 2 * replacement.len(),
-        // Bytes become letters of two bytes, and a blank is put before the text.
-        _ if text("type") == Some("ByteLevel") || step.contains_key("trim_offsets") => 4,
-        // Blanks around a letter of three bytes; a blank for an empty suffix.
-        _ if step.contains_key("handle_chinese_chars") || step.contains_key("suffix") => 2,
-        _ => 1,
-    })
+        Some(prepended) => at_most(1 + prepended.len()),
+        None => {}
+    }
+    // Blanks become the replacement, and one is put before the text.
+    if let Some(replacement) = text("replacement") {
+        at_most(2 * replacement.len());
+    }
+    // Bytes become letters of two bytes, and a blank is put before the text.
+    if text("type") == Some("ByteLevel") || step.contains_key("trim_offsets") {
+        at_most(4);
+    }
+    // Blanks around a letter of three bytes; a blank for an empty suffix; a blank for what stands between words, which may be nothing.
+    if ["handle_chinese_chars", "suffix", "word_delimiter_token"].iter().any(|key| step.contains_key(*key)) {
+        at_most(2);
+    }
+    Ok(most)
 }
 
 /// Every template around a single text: the text is `A`, and the other pieces are among its special tokens.

@@ -348,6 +348,11 @@ fn steps_that_panic_or_explode_are_refused() {
     };
     let replace = |pattern: serde_json::Value, content: &str| json!({"type": "Replace", "pattern": pattern, "content": content});
     let doubling = replace(json!({"String": "e"}), "ee");
+    let mut file: serde_json::Value = serde_json::from_slice(&word_pieces(&around())).unwrap();
+    let blanks = json!({"type": "CTC", "pad_token": "p", "word_delimiter_token": "", "cleanup": true});
+    file["decoder"] = json!({"type": "Sequence", "decoders": vec![blanks; 7]});
+    let refused = Vocabulary::from_json("tokenizer.json", file.to_string().as_bytes(), 100).map(|_| ());
+    assert!(refused.expect_err("it explodes").to_string().contains("128 times as long"));
     for (normalizer, pre_tokenizer, expected) in [
         (json!({"type": "Prepend", "prepend": ""}), &byte_level, "`Prepend` has an empty text"),
         (json!(null), &json!({"type": "FixedLength", "length": 0}), "`FixedLength` has length 0"),
@@ -356,6 +361,19 @@ fn steps_that_panic_or_explode_are_refused() {
         (replace(json!({"Regex": "\\b"}), "b"), &byte_level, "the `tokenizers` library fails on it"),
         (replace(json!({"String": "a"}), &"q".repeat(65)), &json!(null), "may make 65 times as long"),
         (json!({"type": "Sequence", "normalizers": vec![&doubling; 7]}), &json!(null), "128 times as long"),
+        // Keys that a step does not have hide nothing.
+        (
+            json!({"type": "Sequence", "normalizers": vec![&doubling; 7], "replacement": ""}),
+            &json!(null),
+            "128 times as long",
+        ),
+        (
+            json!({"type": "Sequence", "normalizers": vec![
+                json!({"type": "Prepend", "prepend": "qqq", "pattern": {"String": "qqqq"}, "content": ""}); 4
+            ]}),
+            &json!(null),
+            "256 times as long",
+        ),
         (
             json!(null),
             &json!({"type": "Sequence", "pretokenizers": vec![&byte_level; 4]}),

@@ -3,10 +3,11 @@
 use super::evidence::{and, listed, two_figures};
 use crate::judging::{Found, Judging, undecided};
 use esscher_core::Ending;
+use esscher_core::regression::authors::NOISE;
 use esscher_lab::{Failure, Named, Table};
 use esscher_questions::authors::answer::{Model, Quantity, Row, find};
 use esscher_questions::authors::describe;
-use esscher_questions::measured::{GREY, Measured, figures};
+use esscher_questions::measured::{Measured, figures};
 use esscher_report::{Block, Figure, Mark, Point, Series};
 use std::collections::BTreeSet;
 
@@ -30,7 +31,7 @@ claim! {
                 decided if the shortest or the longest is one of them, if a fall is smaller than its errors, or if a test error \
                 lies more than four standard errors below Bayes, which no predictor can reach. If nothing changes with the \
                 length, a false alarm has probability $3 \\cdot 10^{-5}$ for each comparison. Standard errors are of the test; a \
-                training is one draw of initial layer and prompts.",
+                training is one draw of initial layer and prompts, or the best of several.",
     decided_by: "trainings that come within a tenth of the optimum at the shortest and the longest length. The full form of this claim, with \
                  the authors' own SGD for their 300,000 steps, takes about three hours of one core",
     judge: judge,
@@ -78,14 +79,25 @@ fn judge(result: &Table, judging: &mut Judging) -> Result<Found, Failure> {
     let [softmax, linear, gap] = curves.each_ref().map(|curve| curve.first().zip(curve.last()));
     if let (Some(softmax), Some(linear), Some(gap)) = (softmax, linear, gap) {
         let (short, long) = (gap.0.0, gap.1.0);
-        let ends = |ends: (&(i64, Measured), &(i64, Measured))| {
-            [ends.0.1, ends.1.1].map(|end| two_figures(end.value))
+        let ends =
+            |ends: (&(i64, Measured), &(i64, Measured))| [ends.0.1, ends.1.1].map(|end| figures(end.value));
+        let above = |at: &(i64, Measured), other: &(i64, Measured)| {
+            two_figures((at.1.value - NOISE) / (other.1.value - NOISE))
         };
+        found.explained.push(format!(
+            "Both errors tend to the label noise, so their difference must close in the end. Above the noise softmax stays worse: {} times as \
+             much as linear attention at {short} tokens, {} times at {long}.",
+            above(softmax.0, linear.0),
+            above(softmax.1, linear.1)
+        ));
+        let has_several = rows.iter().any(|row| row.quantity == Quantity::StartError);
+        let how = if has_several { ", with Adam from several starts of which the best counts" } else { "" };
         let [[softmax, softmax_end], [linear, linear_end], [apart, together]] =
             [softmax, linear, gap].map(ends);
         found.lead = format!(
-            "Trained from random matrices on prompts of {short} to {long} tokens, softmax improves from an error of {softmax} to {softmax_end} and \
-             linear attention from {linear} to {linear_end}, where the label noise alone is 0.1. Their difference closes from {apart} to {together}."
+            "Trained from random matrices on prompts of {short} to {long} tokens{how}, softmax improves from an error of {softmax} to {softmax_end} \
+             and linear attention from {linear} to {linear_end}, where the label noise alone is 0.1. Their difference closes from {apart} to \
+             {together}."
         );
         found.number = format!("{apart} to {together}");
         found.meaning = format!("the gap between their errors from {short} to {long} tokens");
@@ -105,12 +117,16 @@ fn starts_in_words(rows: &[Row], lengths: &[i64]) -> Option<String> {
         let of_start =
             |row: &&Row| (row.length, row.model, row.quantity) == (longest, model, Quantity::StartError);
         let starts: Vec<&Row> = rows.iter().filter(of_start).collect();
-        let arrive = starts.iter().filter(|row| row.number.value <= ARRIVED * best).count();
-        (!starts.is_empty()).then(|| format!("{arrive} of {} starts of {model} attention", starts.len()))
+        let has_arrived =
+            |row: &&&Row| row.ending == Some(Ending::Completed) && row.number.value <= ARRIVED * best;
+        let arrive = starts.iter().filter(has_arrived).count();
+        let lost = find(rows, longest, model, Quantity::LostStarts).map_or(0.0, |row| row.number.value);
+        let all = starts.len() as f64 + lost;
+        (!starts.is_empty()).then(|| format!("{arrive} of {all} starts of {model} attention"))
     };
     Some(format!(
         "The coloured dots are the best of several starts, the grey ones all of them. At {longest} tokens {} and {} come within a tenth of \
-         the optimum; the others stop above it. Which start counts is decided by the exact error, not by the test.",
+         the optimum; the others stop above it or diverge. Which start counts is decided by the exact error, not by the test.",
         told(Model::Softmax)?,
         told(Model::Linear)?
     ))
@@ -187,7 +203,7 @@ fn drawn(rows: &[Row], stopped: &[(Model, i64)]) -> Figure {
         series.points = points;
         if !Vec::is_empty(&not_arrived) {
             let name = format!("{}, not trained to its optimum", series.name);
-            apart.push(Series { name, mark: Mark::Dots, colour: GREY, points: not_arrived });
+            apart.push(Series { name, mark: Mark::Dots, colour: 3, points: not_arrived });
         }
     }
     figure.series.extend(apart);

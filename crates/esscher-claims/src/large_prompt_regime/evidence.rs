@@ -55,10 +55,15 @@ pub(super) fn at_least_percent(share: f64) -> String {
 fn percent(share: f64, round: fn(f64) -> f64) -> String {
     let percent = 100.0 * share;
     if percent >= 1.0 {
-        format!("{} %", round(percent))
+        format!("{} %", rounded_by(percent, round))
     } else {
         format!("{} %", two_figures_by(percent, round))
     }
+}
+
+/// Rounded to that side, but what is whole but for rounding stays what it is.
+fn rounded_by(value: f64, round: fn(f64) -> f64) -> f64 {
+    if (value - value.round()).abs() < 1e-9 { value.round() } else { round(value) }
 }
 
 /// A positive number that nothing exceeds, with two figures: `0.034` of 0.0335.
@@ -131,7 +136,10 @@ mod tests {
     #[test]
     fn numbers_of_sentences_are_those_of_a_person() {
         assert_eq!([0.1803, 0.00437, 1.5].map(at_least_percent), ["18 %", "0.43 %", "150 %"]);
-        assert_eq!([0.292, 0.0043, 1.5, 0.0].map(at_most_percent), ["30 %", "0.43 %", "150 %", "0 %"]);
+        assert_eq!(
+            [0.292, 0.07, 0.0043, 1.5, 0.0].map(at_most_percent),
+            ["30 %", "7 %", "0.43 %", "150 %", "0 %"]
+        );
         assert_eq!([0.0331, 0.034, 1.21, 12.4].map(at_most_two_figures), ["0.034", "0.034", "1.3", "13"]);
         assert_eq!(
             [1.632, 0.03349, 1.7e-4, 12.4, 450.0].map(two_figures),

@@ -14,16 +14,16 @@ use esscher_report::{Axis, Block, Cell, Figure, Mark, Point, Series};
 claim! {
     name: "finite-prompt-drift",
     title: "Finite prompts drift away from the infinite limit (our own finding)",
-    statement: "The paper's theorem on parameters is about bounded times; this goes beyond it. At every finite length softmax training \
-                leaves the limit of the infinite prompt along the valley bΣA = I, on a time scale that becomes proportional to L as L \
-                grows. It ends at a distance from that limit that does not vanish: the distance of the point b* of the valley. The \
-                limits t → ∞ and L → ∞ of the parameters do not commute; those of the risk do.",
-    formula: r"\lim_{L \to \infty}\lim_{t \to \infty}\theta_L(t) = \theta(b^*) \ne \theta_\infty = \lim_{t \to \infty}\lim_{L \to \infty}\theta_L(t), \qquad \frac{db}{dt} \approx -\frac{R_1'(b)}{L\,|\theta'(b)|^2},\quad b^* = \arg\min_b R_1(b)",
+    statement: "The paper's theorem on parameters is about bounded times; this goes beyond it. All parameters with bΣA = I have the same risk on the infinite \
+                prompt: they are a valley of it. At finite length softmax training leaves the end of the infinite prompt along this \
+                valley, on a time scale that becomes proportional to L as L grows, and stops near b*, the point where the coefficient R₁ \
+                of 1/L in the risk is smallest: its distance from that end does not vanish as L grows. The limits t → ∞ and L → ∞ of the parameters do not commute; those of the risk do.",
+    formula: r"\lim_{L \to \infty}\lim_{t \to \infty}\theta_L(t) = \theta(b^*) \ne \theta_\infty(\infty) = \lim_{t \to \infty}\lim_{L \to \infty}\theta_L(t), \qquad \frac{db}{dt} \approx -\frac{R_1'(b)}{L\,|\theta'(b)|^2},\quad b^* = \arg\min_b R_1(b)",
     citation: "Found with this program. It does not contradict [Boursier & Boyer 2025](https://arxiv.org/abs/2512.11784): their theorem on the \
                stability of training (Section 4) is about bounded times, and their theorem on risks (Section 5) holds along the way.",
     measurement: "The exact flow at finite length is followed until it stands still. At the half time its distance to the infinite limit \
                   has grown to half of what it ends with; beside it stands the half time of the first-order drift along the valley, \
-                  which is proportional to L. The factor b of the values and the distance at the end stand beside those of b*, where the exact \
+                  which is proportional to L. Isotropic covariates, label noise 0.5. The factor b of the values and the distance at the end stand beside those of b*, where the exact \
                   coefficient R₁ of 1/L in the risk is smallest along the valley.",
     criterion: "From one length to the next, errors included, one of these does not come nearer: the half time over that of the \
                 first-order drift to 1, the exponent of the half time in L to 1, the distance at the end to that of b* (unless it is \
@@ -82,7 +82,8 @@ fn judge(result: &Table, judging: &mut Judging) -> Result<Found, Failure> {
         lead: format!(
             "Training on a finite prompt first comes near to where training on the infinite prompt ends, and then leaves it: in {dimension} \
              dimensions it stops {before} away at {short} and {distance} away at {long}, where theory says {limit}. A longer prompt only takes \
-             longer to leave: half of the way takes {} times as long at {long} as at {short}. The risk at {long} ends only {} above the noise floor.",
+             longer to leave: to get half as far away again takes {} times as long at {long} as at {short} (less than in proportion, but \
+             nearer to it from length to length). The risk at {long} ends only {} above the noise floor.",
             two_figures(late / early),
             two_figures(excess.value)
         ),

@@ -10,10 +10,10 @@ use esscher_report::{Axis, Block, Cell, Figure, Mark, Point, Series, literal};
 
 claim! {
     name: "gaussian-lemma",
-    title: "On normal tokens softmax attention is linear",
+    title: "On infinite prompts of normal tokens softmax attention is affine",
     statement: "For Gaussian tokens, softmax attention on the infinite prompt is an affine map of the query; for centred \
-                tokens it is linear attention. Other laws do not have this property: with mixtures large queries see one of their parts only, \
-                with bounded laws outputs saturate.",
+                tokens it is linear attention. The other laws shown do not have this property: with mixtures large queries see one of their parts \
+                only, with bounded laws outputs saturate.",
     formula: r"\mu = \mathcal N(m, \Gamma) \implies T[\mu](z) = V\nabla\Lambda_\mu(Uz) = Vm + V\Gamma U z",
     citation: "[Boursier & Boyer 2025](https://arxiv.org/abs/2512.11784), the lemma on Gaussian tokens.",
     measurement: "The tilted mean at queries of many directions (drawn from the seed) and sizes, for normal laws and mixtures by \
@@ -78,10 +78,9 @@ fn judge(result: &Table, judging: &mut Judging) -> Result<Found, Failure> {
     let digits = digits(&rows);
     Ok(Found {
         lead: format!(
-            "On an infinite prompt of normal tokens softmax attention is an affine map of the query, to at least {digits} digits: as \
-             computed the two differ by {}, and rounding may hide no more than {}. On {controls} other laws of tokens it bends: even the \
-             best affine map misses the output by {} or more (root mean square).",
-            at_most_two_figures(deviation(&rows, |found| found.value)),
+            "On an infinite prompt of normal tokens softmax attention is an affine map of the query, to at least {digits} digits: the \
+             largest relative difference that rounding could hide is {}. On {controls} other laws of tokens it bends: for queries up to \
+             a size of {queries} even the best affine map misses the output by {} or more of its standard deviation.",
             at_most_two_figures(deviation(&rows, Measured::error)),
             at_least_percent(residual)
         ),

@@ -24,7 +24,7 @@ claim! {
                   softmax and linear attention agree on infinite prompts is an identity and is not tested. What is tested for \
                   softmax are flows at finite length by the exact risk of that length: their distance from the limit of linear \
                   attention at the time T when the flow of the infinite prompt stands still. Errors are changes when the \
-                  integration is a hundred times looser.",
+                  integration is a hundred times looser. No label noise.",
     criterion: "A flow of the infinite prompt or of linear attention ends farther than $10^{-6}$ from its closed-form limit; the \
                 infinite prompt ends with a risk more than $10^{-9}$ above the floor; the end at some N is not nearer to the \
                 infinite limit than at the N before; or softmax at time T and the longest length is not nearer to it, by more \
@@ -124,7 +124,7 @@ fn judge(result: &Table, judging: &mut Judging) -> Result<Found, Failure> {
         format!(
             "A shorter prompt can be nearer at that time: {} at {}, but {} at {}. This is no error. At every finite length, also the longest, \
              training first comes near to this limit and later leaves it for an end of its own (see the claim on the drift of finite prompts). \
-             Longer prompts come nearer, and leave later: so the distance is compared at one fixed time, and the two longest prompts are \
+             Longer prompts come nearer, and leave later: so the distance is compared at one fixed time, and only the two longest prompts are \
              judged.",
             figures(pair[0].distance.value),
             length_name(Some(pair[0].length)),
@@ -134,9 +134,10 @@ fn judge(result: &Table, judging: &mut Judging) -> Result<Found, Failure> {
     });
     Ok(Found {
         lead: format!(
-            "With long prompts softmax comes near the limit that is known for the training of linear attention: at time {}, when training on \
-             the infinite prompt stands still, softmax at {length} is {distance} away from it. Linear attention itself ends within {} of its own \
-             limit.",
+            "With long prompts softmax comes near the limit that is known for the training of linear attention, and leaves it again later: in {} \
+             dimensions at time {}, when training on the infinite prompt stands still, softmax at {length} is {distance} away from it. Linear \
+             attention itself ends within {} of its own limit.",
+            longest.dimension,
             figures(longest.time),
             rounded_up(largest(ends.iter().map(|end| end.to_own_limit.value + end.to_own_limit.error())))
         ),

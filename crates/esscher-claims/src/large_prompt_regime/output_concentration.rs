@@ -12,7 +12,7 @@ claim! {
     formula: r"\mathbb E\,\|T[\mu_L]-T[\mu]\|^2_{L^2(\nu)} \le c_1\,\sigma^6\,\frac{\ln L}{L^{c_2/\sigma^2}}",
     citation: "[Boursier & Boyer 2025](https://arxiv.org/abs/2512.11784), Section 3, the proposition on the concentration of outputs.",
     measurement: "Normal tokens by exact integrals up to $10^{12}$ tokens and by simulation at short lengths; random \
-                  signs, cube and sphere by simulation; queries $\\mathcal N(0, I)$. The bound has $c_2 = 1/2$ and one \
+                  signs, cube and sphere by simulation, up to $10^4$; two dimensions; queries $\\mathcal N(0, I)$. The bound has $c_2 = 1/2$ and one \
                   $c_1$ for all laws and scales: the smallest that bounds prompts of up to 100 tokens at the smallest $\\sigma$.",
     criterion: "An error, at any length and scale, is more than five standard errors above that bound. Or a slope at the \
                 longest length is more than five standard errors below the bound's, where the bound falls. Nothing is \

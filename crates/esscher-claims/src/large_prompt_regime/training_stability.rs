@@ -11,12 +11,12 @@ use esscher_report::{Axis, Block, Cell, Figure, Mark, Point, Series};
 
 claim! {
     name: "training-stability",
-    title: "Training on long prompts follows the infinite prompt",
+    title: "Up to a fixed time, training on long prompts follows the infinite prompt",
     statement: "From the same start, the gradient flow at prompt length L stays close to that of the infinite prompt on every \
                 bounded interval of time. The longer the prompt, the closer it stays.",
     formula: r"\|\theta_L(t) - \theta_\infty(t)\| \le g(L)\, t\, e^{\beta t}, \qquad g(L) \to 0",
     citation: "[Boursier & Boyer 2025](https://arxiv.org/abs/2512.11784), Section 4, the theorem on the stability of training.",
-    measurement: "In-context linear regression with Gaussian covariates, block form, from the paper's initialisation: the largest \
+    measurement: "In-context linear regression with Gaussian covariates, block form, isotropic, label noise 0.1, from the paper's initialisation: the largest \
                   distance of all parameters on a grid of [0, T], and the largest distance divided by t, which is g(L) \
                   with β = 0. Risks and gradients are exact at every length; the error is the change of a flow when its \
                   integration is a hundred times looser.",
@@ -109,8 +109,8 @@ fn judge(result: &Table, judging: &mut Judging) -> Result<Found, Failure> {
     let [short, long] = [first, last].map(|one| length_name(Some(one.length)));
     Ok(Found {
         lead: format!(
-            "The longer the prompt, the closer training stays to that of the infinite prompt. In {} dimensions, the hardest case \
-             here, the largest distance up to time {} is {before} at {short} and {after} at {long}.",
+            "Up to a fixed time, the longer the prompt, the closer training stays to that of the infinite prompt. In {} dimensions, the most \
+             that was tried, the largest distance of the parameters up to time {} is {before} at {short} and {after} at {long}.",
             last.dimension,
             two_figures(largest(times.clone()))
         ),

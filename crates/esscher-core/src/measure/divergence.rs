@@ -100,7 +100,8 @@ pub(super) fn difference_or(
 /// A divergence that is a difference of numbers of this size; one that their rounding made negative is zero.
 ///
 /// # Errors
-/// [`Error::Overflow`], and [`Error::Cancelled`] where rounding may have taken the difference.
+/// [`Error::Overflow`], and [`Error::Cancelled`] where rounding may have taken the difference, or where it is further below zero than
+/// rounding goes: then the numbers themselves are not as exact as their size says.
 pub(super) fn of_difference(difference: f64, size: f64) -> Result<f64> {
     const WHAT: &str = "the divergence of the tilt";
     /// e to a divergence is a number of tokens, of which so many digits are enough.
@@ -108,10 +109,15 @@ pub(super) fn of_difference(difference: f64, size: f64) -> Result<f64> {
     const RELATIVE: f64 = 1e-3;
     let difference = check::finite_number(WHAT, difference)?;
     let rounding = 4.0 * f64::EPSILON * size;
-    if rounding > ABSOLUTE.max(RELATIVE * difference.abs()) {
+    if rounding > ABSOLUTE.max(RELATIVE * difference.abs()) || -difference > ABSOLUTE.max(rounding) {
         return Err(Error::Cancelled { what: WHAT });
     }
-    Ok(if -difference <= rounding { difference.max(0.0) } else { difference })
+    Ok(difference.max(0.0))
+}
+
+/// Σ |θᵢ mᵢ|, as large as what is added up in ⟨θ, m⟩.
+pub(super) fn size_of_product(tilt: &[f64], mean: &[f64]) -> f64 {
+    tilt.iter().zip(mean).map(|(tilt, mean)| (tilt * mean).abs()).sum()
 }
 
 /// ∫₀¹ s v(s) ds for the variance v(s) ≥ 0 of ⟨θ, z⟩ along the way to a small tilt; none if the tilt is not small, or the

@@ -158,8 +158,9 @@ pub trait Measure: Debug + Send + Sync {
 
     /// KL(μ_θ ‖ μ) = ⟨θ, ∇Λ(θ)⟩ − Λ(θ): about e^{KL} tokens are needed to see the tilted measure.
     fn tilt_divergence(&self, tilt: &[f64]) -> Result<f64> {
-        let (gain, log_partition) = (linalg::dot(tilt, &self.tilted_mean(tilt)?), self.log_partition(tilt)?);
-        divergence::of_difference(gain - log_partition, gain.abs() + log_partition.abs())
+        let (mean, log_partition) = (self.tilted_mean(tilt)?, self.log_partition(tilt)?);
+        let size = divergence::size_of_product(tilt, &mean) + log_partition.abs();
+        divergence::of_difference(linalg::dot(tilt, &mean) - log_partition, size)
     }
 
     /// D₂(μ_θ ‖ μ) = Λ(2θ) − 2Λ(θ), the Rényi divergence of order two: e^{D₂} / L is the scale of the

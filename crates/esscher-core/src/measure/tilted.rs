@@ -1,6 +1,6 @@
 //! Tilted measure μ_a of any family, for families that are not closed under tilting.
 
-use super::divergence::{difference_or, integral_of_variance};
+use super::divergence::{difference_or, integral_of_variance, size_of_product};
 use super::sub_gaussian::{SubGaussian, variance_from_below};
 use super::{GaussianComponent, Law, Measure, Mixture, check_tilt};
 use crate::error::Result;
@@ -71,9 +71,9 @@ impl Measure for Tilted {
 
     /// At a small tilt as ∫₀¹ s θᵀ∇²Λ(a + sθ)θ ds: Λ(a + θ) − Λ(a) loses it.
     fn tilt_divergence(&self, tilt: &[f64]) -> Result<f64> {
-        let gain = linalg::dot(tilt, &self.tilted_mean(tilt)?);
-        let divergence = gain - self.log_partition(tilt)?;
-        let size = gain.abs() + self.log_partition_of_tilt.abs();
+        let mean = self.tilted_mean(tilt)?;
+        let divergence = linalg::dot(tilt, &mean) - self.log_partition(tilt)?;
+        let size = size_of_product(tilt, &mean) + self.log_partition_of_tilt.abs();
         let integral = || integral_of_variance(|s| self.variance_along(tilt, s));
         difference_or(divergence, size, integral)
     }

@@ -656,8 +656,8 @@ fn divergences_keep_their_digits_at_small_tilts() {
     }
 }
 
-/// A law that is tilted knows Λ only as a difference: at 10¹⁷, with half of the tilt taken back, D₂ is log 2 and its terms have no digit
-/// of it. KL is about 0 there, which the integral finds; where both are as large as their terms both are known.
+/// A law that is tilted knows Λ only as a difference: at 10¹⁷, with half of the tilt taken back, D₂ is log 2 of signs, and its terms have
+/// no digit of it. KL is about 0 there, which the integral finds. Where a divergence is as large as its terms it is known.
 #[test]
 fn divergences_of_tilted_laws_are_right_or_refused() {
     let large = 1e17;
@@ -677,6 +677,23 @@ fn divergences_of_tilted_laws_are_right_or_refused() {
         // Back at the law itself: KL = Λ(a), as large as a.
         let back = tilted.tilt_divergence(&at(-large)).unwrap();
         assert!((back / law.log_partition(&at(large)).unwrap() - 1.0).abs() < 1e-12, "{law:?}: {back}");
+    }
+    let signs = Rademacher::new(1).unwrap();
+    assert_eq!(signs.tilted(&[large]).unwrap().tilt_divergence(&[-0.5 * large]).unwrap(), 0.0);
+    // Where the terms are 1 in size three digits and more are left, at 10¹² none but what is below a millionth is sure.
+    for (tilt, is_known) in [(1e3, true), (1e7, true), (1e12, false)] {
+        let renyi = signs.tilted(&[tilt]).unwrap().renyi_divergence(&[-0.5 * tilt]);
+        match renyi {
+            Ok(renyi) => assert!(is_known && (renyi - 2_f64.ln()).abs() < 1e-6, "{tilt}: {renyi}"),
+            Err(error) => assert!(!is_known && matches!(error, Error::Cancelled { .. }), "{tilt}: {error}"),
+        }
+    }
+    // Gains of ±10¹⁶ cancel: the difference is −1, and neither that nor 0 may be handed out.
+    let far = Custom::new(2, |tilt: &[f64]| {
+        1e16 * (tilt[0] + tilt[1]) + 0.5 * (tilt[0] * tilt[0] + tilt[1] * tilt[1])
+    });
+    if let Ok(divergence) = far.unwrap().tilt_divergence(&[1.0, -1.0]) {
+        assert!((divergence - 1.0).abs() < 1e-3, "{divergence}");
     }
 }
 

@@ -1,5 +1,6 @@
 //! What was written, whichever door it came through: a tree of values, which know their places if they come from a file.
 
+use super::mistake::short;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use std::any::Any;
 use std::cell::RefCell;
@@ -143,9 +144,9 @@ pub fn double(text: &str) -> Result<f64, NoDouble> {
     Ok(real)
 }
 
-/// Up to 2⁵³ a float is the whole number that it shows: 1e6 is a prompt length.
+/// Below 2⁵³ a float is the whole number that it shows: 1e6 is a prompt length. From there on others round to it.
 fn whole(real: f64) -> Option<u64> {
-    let is_whole = (0.0..=9_007_199_254_740_992.0).contains(&real) && real.fract() == 0.0;
+    let is_whole = (0.0..9_007_199_254_740_992.0).contains(&real) && real.fract() == 0.0;
     is_whole.then_some(real as u64)
 }
 
@@ -204,7 +205,13 @@ impl Written {
     /// # Errors
     /// Text that is no JSON, with the parser's reason.
     pub fn from_json_text(text: &str) -> Result<Self, String> {
-        let numbers = RefCell::new(numbers_of_json(text).into_iter());
+        let numbers = numbers_of_json(text);
+        // The parser's own sentence says neither which nor why.
+        let is_too_large = |number: &&&str| double(number) == Err(NoDouble::TooLarge);
+        if let Some(number) = numbers.iter().find(is_too_large) {
+            return Err(format!("{} {}", short(number), NoDouble::TooLarge));
+        }
+        let numbers = RefCell::new(numbers.into_iter());
         let mut parser = serde_json::Deserializer::from_str(text);
         let value = Json(&numbers).deserialize(&mut parser).and_then(|value| parser.end().map(|()| value));
         Ok(value.map_err(|error| error.to_string())?.unwrap_or_else(|| Written::table([])))
@@ -242,7 +249,11 @@ impl Written {
             DeValue::String(text) => Written::Text(text.to_string()),
             DeValue::Integer(integer) => {
                 let whole = i128::from_str_radix(integer.as_str(), integer.radix());
-                let real = whole.as_ref().map_or(Err(NoDouble::NotExact), |whole| double(&whole.to_string()));
+                let real = match (&whole, integer.radix()) {
+                    (_, 10) => double(integer.as_str()),
+                    (Ok(whole), _) => double(&whole.to_string()),
+                    (Err(_), _) => Err(NoDouble::NotExact),
+                };
                 let whole = whole.ok().and_then(|whole| whole.try_into().ok());
                 Written::Number { written: integer.to_string(), real, whole }
             }
@@ -341,7 +352,7 @@ impl<'de> Visitor<'de> for Json<'_, '_> {
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Option<Written>, A::Error> {
         let mut list = Vec::new();
         while let Some(item) = items.next_element_seed(self)? {
-            list.extend(item);
+            list.push(item.ok_or_else(|| A::Error::custom("null is no entry of a list"))?);
         }
         Ok(Some(Written::list(list)))
     }

@@ -73,7 +73,7 @@ impl ModelPlan {
         });
         let controls = match has_controls {
             true => {
-                " Controls, in grey, are as many random heads, the accepted ones with nothing in their place, and the heads that were not \
+                " Controls, in grey, are as many random heads with the same replacements, the accepted ones with nothing in their place, and the heads that were not \
                  accepted."
             }
             false => "",
@@ -108,14 +108,11 @@ impl ModelPlan {
         let random = self.beside_random(first, losses);
         match (self.outcome(first, losses), losses.paired_difference(first.accepted), random) {
             (Outcome::ToldApart, Some(cost), Some((_, random))) => format!(
-                "Accepted {what}{running} add {} to the loss, as many random {what} {}",
+                "Accepted {what} replaced{} add {} to the loss, as many random {what} {}",
+                self.how(first),
                 if cost.low <= 0.0 { "nothing measurable".to_string() } else { signed(&cost) },
                 signed(&random),
                 what = first.what,
-                running = match self.assignments[first.accepted].role {
-                    Role::AcceptedHeads(running) => format!(" ({running})"),
-                    _ => String::new(),
-                }
             ),
             (Outcome::Contradicted, ..) => {
                 format!("Random {what} cost less than accepted {what}", what = first.what)
@@ -174,7 +171,7 @@ impl ModelPlan {
             named.running == Running::Streaming && named.assignment.freed_groups(self.shape()) > 0
         };
         let title = match shown.len() > 1 && shown[1..].iter().all(stays_small) {
-            true => "A cache of exact attention grows with the text; replaced heads do not",
+            true => "With replaced heads the cache grows more slowly with the text, or not at all",
             false => "The cache against the length of the text",
         };
         let series = shown.into_iter().enumerate().map(|(colour, number)| {

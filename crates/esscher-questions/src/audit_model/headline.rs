@@ -36,7 +36,7 @@ pub(crate) enum Outcome {
 }
 
 impl ModelPlan {
-    /// Query heads and key-value heads that were accepted, as far as some were: query heads first.
+    /// Key-value heads and query heads that were accepted, as far as some were: what would be deployed first.
     pub(crate) fn comparisons(&self) -> Vec<Comparison> {
         let shape = self.shape();
         let find = |is: &dyn Fn(&Role) -> bool| -> Vec<usize> {
@@ -62,7 +62,7 @@ impl ModelPlan {
             ),
             what: "key-value heads",
         });
-        heads.chain(groups).collect()
+        groups.chain(heads).collect()
     }
 
     /// The key-value heads that were accepted, if some were: what would be deployed.
@@ -105,10 +105,13 @@ impl ModelPlan {
         let comparisons = self.comparisons();
         let Some(first) = comparisons.first() else { return self.lead_without_accepted(losses) };
         let mut lead = self.first_sentences(first, losses);
-        if let Some(other) = comparisons.get(1) {
-            lead.push_str(&self.of_key_value_heads(other, losses));
-            lead.push_str(&self.of_evictions(other, losses));
+        if self.assignments[first.accepted].role == Role::AcceptedGroups {
+            lead.push_str(&self.of_cache(first, losses));
         }
+        if let Some(other) = comparisons.get(1) {
+            lead.push_str(&self.of_query_heads(other, losses));
+        }
+        lead.push_str(&self.of_equal_bytes(losses));
         lead
     }
 
@@ -116,9 +119,7 @@ impl ModelPlan {
         let (replaced, all) = one.replaced;
         let (what, texts, unit) = (one.what, self.texts.len(), self.unit());
         let outcome = self.outcome(one, losses);
-        // As they would be deployed comes next; where every token sees all there is one way.
-        let is_offline = self.assignments[one.accepted].role == Role::AcceptedHeads(Running::Offline);
-        let how = if is_offline && self.shape().order == Order::Causal { " offline" } else { "" };
+        let how = self.how(one);
         let finite = losses.paired_difference(one.accepted).filter(|cost| cost.mean.is_finite());
         let (Some(cost), false) = (finite, outcome == Outcome::NotFinite) else {
             return format!(
@@ -174,65 +175,89 @@ impl ModelPlan {
         }
     }
 
-    fn of_key_value_heads(&self, one: &Comparison, losses: &Losses) -> String {
-        let (replaced, all) = one.replaced;
-        let Some(cost) = losses.paired_difference(one.accepted).filter(|cost| cost.mean.is_finite()) else {
-            return format!(
-                " With whole key-value heads replaced, {replaced} of {all}, the loss is not finite on some text."
-            );
-        };
-        let random = match (self.outcome(one, losses), self.beside_random(one, losses)) {
-            (Outcome::ToldApart, Some((_, random))) => format!(" (random ones {})", signed(&random)),
-            (Outcome::NotToldApart, Some((_, random))) => {
-                format!(" (random ones {}, which these texts do not tell from it)", signed(&random))
-            }
-            (Outcome::Contradicted, Some((_, random))) => format!(" (random ones less, {})", signed(&random)),
-            _ => String::new(),
-        };
+    /// In which way heads are replaced; where every token sees all there is one way.
+    pub(super) fn how(&self, one: &Comparison) -> &'static str {
+        match (self.shape().order, self.assignments[one.accepted].running) {
+            (Order::Whole, _) => "",
+            (Order::Causal, Running::Streaming) => " in constant memory",
+            (Order::Causal, Running::Offline) => " offline",
+        }
+    }
+
+    /// What the key-value heads that were accepted leave of the cache.
+    fn of_cache(&self, one: &Comparison, losses: &Losses) -> String {
+        if losses.paired_difference(one.accepted).is_none_or(|cost| !cost.mean.is_finite()) {
+            return String::new();
+        }
         let accepted = &self.assignments[one.accepted];
         let percent = |tokens| format!("{:.0} %", 100.0 * self.cache_share(accepted, tokens));
         let context = self.shape().context;
         let longer = match context == self.length {
             true => String::new(),
-            false => format!(", {} at the model's context of {context}", percent(context)),
+            false => format!(
+                " (at the model's context of {context} it would be {}; no loss was measured there)",
+                percent(context)
+            ),
         };
-        let running = match accepted.running {
-            Running::Streaming => " and in constant memory",
-            Running::Offline => "",
-        };
-        format!(
-            " As it would be deployed, whole key-value heads at a time{running}, {replaced} of {all} cost {}{random} and leave {} of \
-             the cache at {} tokens{longer}.",
-            signed(&cost),
-            percent(self.length),
-            self.length
-        )
+        format!(" That leaves {} of the cache at {} tokens{longer}.", percent(self.length), self.length)
     }
 
-    /// The best of today's evictions on all heads beside the accepted key-value heads, if it leaves less of the cache.
-    fn of_evictions(&self, one: &Comparison, losses: &Losses) -> String {
-        let share = |number: usize| self.cache_share(&self.assignments[number], self.length);
-        let cost = |number: usize| losses.paired_difference(number).filter(|cost| cost.mean.is_finite());
-        let known = self.assignments.iter().enumerate().filter_map(|(number, one)| match &one.role {
-            Role::EqualBytes(candidate @ Candidate::Kept { .. }) => Some((number, candidate, cost(number)?)),
-            _ => None,
-        });
-        let smaller = known.filter(|(number, ..)| share(*number) < share(one.accepted));
-        let best = smaller.min_by(|(.., one), (.., other)| one.mean.total_cmp(&other.mean));
-        let (Some((best, candidate, evicting)), Some(_)) = (best, cost(one.accepted)) else {
+    fn of_query_heads(&self, one: &Comparison, losses: &Losses) -> String {
+        let (replaced, all) = one.replaced;
+        let Some(cost) = losses.paired_difference(one.accepted).filter(|cost| cost.mean.is_finite()) else {
+            return format!(
+                " With single query heads replaced, {replaced} of {all}, the loss is not finite on some text."
+            );
+        };
+        let random = match (self.outcome(one, losses), self.beside_random(one, losses)) {
+            (Outcome::ToldApart, Some((_, random))) => format!("; as many random ones {}", signed(&random)),
+            (Outcome::NotToldApart, Some((_, random))) => {
+                format!("; as many random ones {}, which these texts do not tell from it", signed(&random))
+            }
+            (Outcome::Contradicted, Some((_, random))) => {
+                format!("; as many random ones less, {}", signed(&random))
+            }
+            _ => String::new(),
+        };
+        let how = match self.how(one) {
+            " offline" => {
+                ", replaced offline, by what is made from their whole cache and so saves no memory,"
+            }
+            _ => "",
+        };
+        format!(" Of single query heads{how} {replaced} of {all} cost {}{random}.", signed(&cost))
+    }
+
+    /// All heads at once with the same few bytes: the best of today's evictions beside the best measure.
+    fn of_equal_bytes(&self, losses: &Losses) -> String {
+        let best = |is_eviction: bool| {
+            let known = self.assignments.iter().enumerate().filter_map(|(number, one)| match &one.role {
+                Role::EqualBytes(candidate) if matches!(candidate, Candidate::Kept { .. }) == is_eviction => {
+                    let cost = losses.paired_difference(number).filter(|cost| cost.mean.is_finite())?;
+                    Some((number, candidate, cost))
+                }
+                _ => None,
+            });
+            known.min_by(|(.., one), (.., other)| one.mean.total_cmp(&other.mean))
+        };
+        let (Some((evicted, eviction, evicting)), Some((measured, measure, measuring))) =
+            (best(true), best(false))
+        else {
             return String::new();
         };
-        let pairs = losses.texts[best].iter().zip(&losses.texts[one.accepted]);
-        let more: Vec<f64> = pairs.map(|(evicted, accepted)| evicted - accepted).collect();
+        let pairs = losses.texts[measured].iter().zip(&losses.texts[evicted]);
+        let more: Vec<f64> = pairs.map(|(measured, evicted)| measured - evicted).collect();
         let beside = match spread(&more) {
-            Some(more) if more.low > 0.0 => "which is more",
-            Some(more) if more.high < 0.0 => "which is less",
-            _ => "which these texts do not tell from it",
+            Some(more) if more.low > 0.0 => ", which is more",
+            Some(more) if more.high < 0.0 => ", which is less",
+            _ => "; these texts do not tell the two apart",
         };
         format!(
-            " Evicting tokens in all heads leaves {:.0} % of the cache: the best of today’s, `{candidate}`, costs {}, {beside}.",
-            100.0 * share(best),
-            signed(&evicting)
+            " On all heads at once, with {:.0} % of the cache, the best of today’s evictions, `{eviction}`, costs {}, the best measure, \
+             `{measure}`, {}{beside}.",
+            100.0 * self.cache_share(&self.assignments[evicted], self.length),
+            signed(&evicting),
+            signed(&measuring)
         )
     }
 

@@ -17,14 +17,16 @@ named! {
 }
 
 named! {
-    /// What a number is; all are mean squared errors.
+    /// What a number is: a mean squared error, but for the count of lost starts.
     pub enum Quantity {
         /// Of the trained layer on test prompts.
         TestError = "test-error",
         /// Of the trained layer, exactly in the tokens.
         TrainedError = "trained-error",
-        /// The same from every start, where there are several: a row for each start, in their order.
+        /// The same from every start that gave a layer, where there are several starts.
         StartError = "start-error",
+        /// How many starts gave none, where some did: their numbers left the doubles.
+        LostStarts = "lost-starts",
         /// Of the best layer, or of Bayes.
         Optimum = "optimum",
     }

@@ -85,7 +85,7 @@ pub fn figure(answer: &[Row]) -> Figure {
         .collect();
     let told = match starts.is_empty() {
         true => "",
-        false => " Grey dots: every start, exactly in the tokens; the best of each layer counts.",
+        false => " In grey: every start, exactly in the tokens; the best of each layer counts.",
     };
     let mut drawing = Drawing::default();
     if !starts.is_empty() {
@@ -93,9 +93,9 @@ pub fn figure(answer: &[Row]) -> Figure {
     }
     drawing.dots("softmax", 0, measured(Model::Softmax, Quantity::TestError));
     drawing.dots("linear", 1, measured(Model::Linear, Quantity::TestError));
-    drawing.line("Bayes", 2, measured(Model::Bayes, Quantity::Optimum));
-    drawing.dashed("optimum", 0, optimum(Model::Softmax));
-    drawing.dashed("optimum", 1, optimum(Model::Linear));
+    drawing.line("posterior mean (Bayes)", 2, measured(Model::Bayes, Quantity::Optimum));
+    drawing.dashed("optimum of softmax", 0, optimum(Model::Softmax));
+    drawing.dashed("optimum of linear", 1, optimum(Model::Linear));
     drawing.level("noise floor", GREY, NOISE);
     drawing.figure(
         "errors-figure",

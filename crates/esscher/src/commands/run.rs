@@ -141,6 +141,7 @@ pub(super) fn report(
         return Err(trouble);
     }
     let report = esscher_claims::report(runs, out, force, settings(common, None)?, &sources(common))?;
+    // The page is the answer then, with --json too.
     if out.is_some_and(is_standard_output) {
         return Ok(Ending::Done);
     }
