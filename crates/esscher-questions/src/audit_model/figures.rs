@@ -108,8 +108,8 @@ impl ModelPlan {
         let random = self.beside_random(first, losses);
         match (self.outcome(first, losses), losses.paired_difference(first.accepted), random) {
             (Outcome::ToldApart, Some(cost), Some((_, random))) => format!(
-                "Accepted {what} replaced{} add {} to the loss, as many random {what} {}",
-                self.how(first),
+                "Accepted {what} replaced{} add {} to the loss, as many random ones {}",
+                if self.how(first) == " offline" { " offline" } else { "" },
                 if cost.low <= 0.0 { "nothing measurable".to_string() } else { signed(&cost) },
                 signed(&random),
                 what = first.what,

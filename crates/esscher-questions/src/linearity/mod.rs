@@ -12,7 +12,7 @@ crate::question::question! {
     title: "Is attention linear in the query?",
     summary: "How far attention on the infinite prompt is from the linear map of its mean and covariance, and from any affine map.",
     example: r#"kind = "linearity"
-radii = [0.5, 1, 2, 4]
+radii = [0.25, 0.5, 0.75, 1, 1.25, 1.5, 2, 2.5, 3, 3.5, 4, 5, 6]
 
 [head]
 score = 1.0

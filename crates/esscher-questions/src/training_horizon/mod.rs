@@ -12,7 +12,7 @@ crate::question::question! {
     title: "How long prompts must be",
     summary: "The smallest prompt length at which gradient flow ends within a given excess of the noise floor.",
     example: r#"kind = "training-horizon"
-excesses = [5.0]
+excesses = [5.0, 2.0, 1.0]
 initial_fraction = 0.5
 
 [task]
