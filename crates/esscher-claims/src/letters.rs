@@ -33,8 +33,9 @@ pub(crate) fn letters() -> Block {
             "A prompt holds $L$ examples $(x, y)$ of a random linear task, $y = \\langle w, x\\rangle$ plus noise of variance $s^2$, with \
              covariates $x$ of covariance $\\Sigma$. One layer learns to predict the label of a new $x$ by gradient flow, for a time $t$, \
              from a start of size $\\alpha$. $\\theta = (U, V)$ are its parameters: in block form a matrix $A$ in the scores and a factor $b$ \
-             of the values. $\\theta_L$ is trained on prompts of $L$ tokens, $\\theta_\\infty$ on infinite ones. The risk is the mean squared \
-             error over all tasks; the noise floor is the least possible on infinite prompts, and what lies above it is the excess.",
+             of the values. $\\theta_L$ is trained on prompts of $L$ tokens, $\\theta_\\infty$ on infinite ones. The risk is half the mean \
+             squared error over all tasks (the authors' experiment shows the whole); the noise floor is the least possible on infinite \
+             prompts, $s^2/2$, and what lies above it is the excess.",
         ),
         (
             "Quick and full form",

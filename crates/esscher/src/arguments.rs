@@ -23,9 +23,9 @@ pub(crate) struct Arguments {
 
 const TRY: &str = "\
 Try:
-  esscher attend --tokens gaussian:2 --query 0.5,-1       what a head reads
-  esscher horizon --tokens gaussian:3:0.5 --tolerance 1%  how long is enough
-  esscher reproduce --open                                the paper's claims";
+  esscher attend --tokens cube:2 --query 1,1 --length 100   what a head reads
+  esscher horizon --tokens gaussian:3 --tolerance 0.01      how long is enough
+  esscher reproduce --open                                  the paper's claims";
 
 /// Both at the end of the long help.
 fn concat_help() -> String {
@@ -88,7 +88,7 @@ Examples:
 
 pub(crate) const HORIZON_EXAMPLES: &str = "\
 Examples:
-  esscher horizon --tokens gaussian:3:0.5 --tolerance 1%
+  esscher horizon --tokens gaussian:3:0.5 --tolerance 0.01
       averaged over queries that are like the tokens
   esscher horizon --tokens gaussian:1 --query 2 --tolerance 0.01
       at one query

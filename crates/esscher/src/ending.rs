@@ -105,6 +105,24 @@ impl Trouble {
             let message = format!("`{}` is not UTF-8 text", visible(&found.to_string_lossy()));
             return Trouble::with_hint(ErrorKind::Usage, message, "if it is a file, rename it");
         }
+        let argument = match error.get(ContextKind::InvalidArg) {
+            Some(ContextValue::String(one)) => Some(one.as_str()),
+            Some(ContextValue::Strings(all)) => all.first().map(String::as_str),
+            _ => None,
+        };
+        match (error.kind(), argument.and_then(|argument| argument.split(' ').next())) {
+            (Parsed::MissingRequiredArgument, Some(option)) if option.starts_with("--") => {
+                let hint = "`--help` behind the command shows examples";
+                return Trouble::with_hint(ErrorKind::Usage, format!("{option} is missing"), hint);
+            }
+            (Parsed::UnknownArgument, Some(word)) => {
+                if let Some(hint) = words::instead_of_argument(word) {
+                    let message = format!("`{}` is not expected there", visible(word));
+                    return Trouble::with_hint(ErrorKind::Usage, message, hint);
+                }
+            }
+            _ => {}
+        }
         let text = error.render().to_string();
         let one_line = |lines: &str| lines.split_whitespace().collect::<Vec<_>>().join(" ");
         let mut paragraphs = text.split("\n\n").map(one_line);

@@ -57,6 +57,16 @@ pub(crate) fn instead_of(word: &str) -> String {
     }
 }
 
+/// What to write instead of an argument that stands where there is none.
+pub(crate) fn instead_of_argument(word: &str) -> Option<String> {
+    if word.parse::<f64>().is_ok() {
+        return Some("numbers of one list are separated by commas: --query 0.5,-1".to_string());
+    }
+    let claims = esscher_claims::claims();
+    let names: Vec<&str> = claims.iter().map(|claim| claim.name).collect();
+    nearest(word, &names).map(|name| format!("`esscher reproduce --only {name}` measures that claim"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -171,7 +171,10 @@ fn found(
             about(simulated)
         ),
         number: when_long,
-        meaning: format!("of a bound of the proved form, at most, from {} tokens on", grouped(LONG as i64)),
+        meaning: format!(
+            "of its bound is what an error reaches at most, from {} tokens on",
+            grouped(LONG as i64)
+        ),
         told,
         main: drawn.next(),
         headline: match quantities {

@@ -143,7 +143,11 @@ pub fn law_schema() -> Value {
 pub(super) fn law_of(table: &mut Section) -> Result<(&'static Family, Law), Mistake> {
     let names: Vec<(&'static str, &'static Family)> =
         FAMILIES.iter().map(|family| (family.name, family)).collect();
-    let family = table.choice("family", &names, None)?;
+    let family = table.choice("family", &names, None).map_err(|mistake| match mistake.hint {
+        // As reports call it.
+        None if mistake.message().contains("\"normal\"") => mistake.hinted("normal tokens are `gaussian`"),
+        _ => mistake,
+    })?;
     Ok((family, (family.read)(table)?))
 }
 

@@ -40,15 +40,14 @@ pub(super) fn sections(queries: &[Vec<f64>], prompt: Option<usize>, rows: &[Row]
             let length = tokens(row.length.unwrap_or_default());
             let note =
                 row.note.as_ref().map_or(String::new(), |note| format!("; {note}, so that ± is too small"));
-            say(
-                "",
-                format!(
-                    "{length}: root-mean-square error {} ± {} ({}{note})",
-                    rounded(row.number.value, 3),
-                    rounded(row.number.error(), 2),
-                    row.number.class(),
-                ),
-            );
+            let value = rounded(row.number.value, 3);
+            // Errors of exact numbers are below what is shown.
+            let doubt = match row.number.error() > 1e-4 * row.number.value {
+                true => format!(" ± {}", rounded(row.number.error(), 2)),
+                false => String::new(),
+            };
+            let class = row.number.class();
+            say("", format!("{length}: root-mean-square error {value}{doubt} ({class}{note})"));
         }
     }
     vec![Section::new("attend", QUESTION.title, blocks)]

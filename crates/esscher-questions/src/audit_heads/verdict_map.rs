@@ -120,9 +120,10 @@ impl HeadsPlan {
         Tiles {
             id: "verdict-map".to_string(),
             title: format!(
-                "{} of {} heads can be replaced by something small",
+                "{} of {} query heads are accepted{}",
                 counts.accepted,
-                counts.all()
+                counts.all(),
+                if self.standard.running == Running::Streaming { ", in constant memory" } else { "" }
             ),
             caption: format!(
                 "Every head at {length} tokens, {}, tolerance {}. Words are the cheapest accepted candidate: `0` nothing, `mean`, `G` the \

@@ -6,6 +6,7 @@ use crate::audit::{frame_in_words, glossary, number_cell};
 use crate::tabulating::{facts, rounded, table, whole, words};
 use esscher_audit::controls::BYTES_PER_NUMBER;
 use esscher_audit::head::Order;
+use esscher_audit::role::Role;
 use esscher_audit::verdict::{Spread, spread};
 use esscher_report::{Block, Cell, Section, literal};
 
@@ -36,7 +37,12 @@ impl ModelPlan {
     pub(super) fn sections_of(&self, losses: &Losses) -> Vec<Section> {
         let mut blocks = vec![Block::Lead(self.lead(losses))];
         blocks.extend(self.notes().into_iter().map(Block::Prose));
+        blocks.extend(self.beside_controls(losses));
         blocks.push(Block::Figure(self.figure(losses)));
+        let also = self.also(losses);
+        if !also.is_empty() {
+            blocks.push(Block::Prose(also.trim_start().to_string()));
+        }
         let cache = vec![
             Block::Figure(self.bytes_figure()),
             Block::Prose(
@@ -70,6 +76,18 @@ impl ModelPlan {
         }
         notes.extend(self.caution().map(|caution| format!("**Note:** {}.", literal(caution))));
         notes
+    }
+
+    /// What would be deployed and its controls, row by row: in the figure they lie close together.
+    fn beside_controls(&self, losses: &Losses) -> Option<Block> {
+        let is_shown = |role: &Role| {
+            matches!(role, Role::AcceptedGroups | Role::AcceptedGroupsDropped | Role::RandomGroups { .. })
+        };
+        let numbers: Vec<usize> =
+            (0..self.assignments.len()).filter(|number| is_shown(&self.assignments[*number].role)).collect();
+        let title = "What would be deployed, and its controls: the same heads with nothing in the place of their middles, and as many random \
+                     heads with the same replacements";
+        (numbers.len() > 1).then(|| self.table("controls", title, &numbers, losses))
     }
 
     /// How it was found: folded, for those who want to check.

@@ -108,11 +108,14 @@ impl ModelPlan {
         if self.assignments[first.accepted].role == Role::AcceptedGroups {
             lead.push_str(&self.of_cache(first, losses));
         }
-        if let Some(other) = comparisons.get(1) {
-            lead.push_str(&self.of_query_heads(other, losses));
-        }
-        lead.push_str(&self.of_equal_bytes(losses));
         lead
+    }
+
+    /// What else was found, prose: with a blank in front, or nothing.
+    pub(crate) fn also(&self, losses: &Losses) -> String {
+        let others = self.comparisons();
+        let heads = others.get(1).map(|other| self.of_query_heads(other, losses)).unwrap_or_default();
+        if others.is_empty() { String::new() } else { heads + &self.of_equal_bytes(losses) }
     }
 
     fn first_sentences(&self, one: &Comparison, losses: &Losses) -> String {

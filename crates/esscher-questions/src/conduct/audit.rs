@@ -117,7 +117,7 @@ pub fn audit<E: From<Error>>(
         let plan: &ModelPlan = planned.plan_of().map_err(failed)?;
         let losses = plan.losses(&result.read().map_err(failed)?).map_err(failed)?;
         found.assignments = assignments::found(plan, &losses);
-        found.headline = plain(&plan.lead(&losses));
+        found.headline = plain(&(plan.lead(&losses) + &plan.also(&losses)));
         // The page tells both where it tells what was found.
         found.advise(plan.caution().into_iter().chain(assignments::doubt(plan, &losses)));
         outcome = plan.groups().map(|groups| plan.outcome(&groups, &losses));

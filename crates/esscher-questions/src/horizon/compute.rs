@@ -36,7 +36,7 @@ pub(super) fn plan(ask: Ask, section: &mut Section, given: Given) -> Result<Sear
     if law.as_gaussian_mixture().is_none() {
         let message = "prompts of this law can only be simulated, and a horizon needs their exact errors: \
                        expected a Gaussian, points or a mixture of them, up to 256 points or 4096 components";
-        let hint = "ask `attend`, which simulates prompts of it at one query (`length = [100, 1000, 10000]`), or `concentration`, \
+        let hint = "ask `attend`, which simulates prompts of it at one query (lengths 100, 1000, 10000), or `concentration`, \
                     which measures errors over a law of queries";
         return Err(section.mistake("tokens", message).hinted(hint));
     }

@@ -8,7 +8,8 @@ impl AuditFound {
     /// One screen: the finding first.
     pub fn in_words(&self) -> String {
         let [layers, heads, key_value_heads] = self.sizes;
-        let mut lines = vec![self.headline.clone(), String::new()];
+        // A sentence on a line: together they are longer than any terminal is wide.
+        let mut lines = vec![self.headline.replace(". ", ".\n"), String::new()];
         if !self.assignments.is_empty() {
             lines.extend(self.rows());
             lines.push(String::new());
