@@ -85,9 +85,26 @@ impl ModelPlan {
         };
         let numbers: Vec<usize> =
             (0..self.assignments.len()).filter(|number| is_shown(&self.assignments[*number].role)).collect();
-        let title = "What would be deployed, and its controls: the same heads with nothing in the place of their middles, and as many random \
-                     heads with the same replacements";
-        (numbers.len() > 1).then(|| self.table("controls", title, &numbers, losses))
+        let row = |&number: &usize| {
+            let named = &self.assignments[number];
+            let loss = match self.shape().order {
+                Order::Causal => losses.paired_difference(number),
+                Order::Whole => losses.mean(number),
+            };
+            vec![
+                ("replaced", words(&named.role)),
+                ("heads", whole(named.assignment.freed_groups(self.shape()))),
+                ("cache", rounded(self.cache_share(named, self.length))),
+                ("added loss", number_cell(loss)),
+            ]
+        };
+        let caption = format!(
+            "What would be deployed, and its controls: the same key-value heads with nothing in the place of their middles, and as many random \
+             ones with the same replacements. Cache: share of exact attention's at {} tokens. Loss: {}, one standard error over texts.",
+            self.length,
+            self.unit()
+        );
+        (numbers.len() > 1).then(|| table("controls", caption, numbers.iter().map(row).collect()))
     }
 
     /// How it was found: folded, for those who want to check.
