@@ -224,9 +224,9 @@ impl ModelError {
 }
 
 /// Which models that have no name here can be looked at all the same.
-pub(super) const READABLE: &str = "checkpoints of Llama's and BERT's architecture are read, as safetensors, GGUF or llama2.c; of \
-                                   any other model heads can be audited from dumps of queries, keys and values \
-                                   (docs/audit-dumps.md)";
+pub(super) const READABLE: &str = "files of Llama's and BERT's architecture are read, as safetensors, GGUF or llama2.c; of any \
+                                   other model, GPT-2 for example, record the heads in Python with `esscher.recording` and audit the \
+                                   files that it writes (docs/audit-dumps.md)";
 
 /// A name as a part of a sentence.
 fn shortened(name: &str) -> String {

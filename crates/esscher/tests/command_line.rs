@@ -782,7 +782,7 @@ fn what_people_try_first_leads_to_what_is_right() {
         #[cfg(feature = "audit")]
         ("audit gpt2", "smollm2"),
         #[cfg(feature = "audit")]
-        ("audit gpt2", "dumps of queries, keys and values"),
+        ("audit gpt2", "record the heads in Python with `esscher.recording`"),
         #[cfg(feature = "audit")]
         ("audit smolm2", "did you mean `smollm2`?"),
         #[cfg(feature = "audit")]

@@ -51,7 +51,19 @@ pub(crate) fn glossary(order: Order) -> Block {
         ),
         (
             "candidate",
-            "What stands for the middle: nothing (`dropped`), its mean, a Gaussian, a few means, a few tokens.",
+            "What stands for the middle: nothing (`dropped`), its `mean`, a Gaussian with its mean and covariance (`gaussian`), the mean of \
+             each of K clusters (`tilted-means/K`), or M of its tokens beside one of these (`top-M+…`). `tilted` ones are fitted to the middle \
+             as the readers of the head weigh it, about their mean tilt, and `reduced-gaussian/R` keeps covariances in R directions only.",
+        ),
+        (
+            "tilt",
+            "What a query asks for, seen from the keys: the score of a token is the product of its key with the tilt.",
+        ),
+        (
+            "evictions",
+            "What is used today: B tokens are kept and the rest is forgotten. `sink-window/B` keeps the first and the last ones, as \
+             StreamingLLM does; `observed-attention/B` those that queries so far gave most weight, as H2O does; `expected-attention/B` \
+             those to which later queries are expected to; `cluster-means/B` merges tokens.",
         ),
         (
             "error",

@@ -128,9 +128,17 @@ impl HeadsPlan {
             caption: format!(
                 "Every head at {length} tokens, {}, tolerance {}. Words are the cheapest accepted candidate: `0` nothing, `mean`, `G` the \
                  plain Gaussian, `tG` the tilted one, `rG` with its rank, `tM` so many tilted means, `+` tokens kept beside. A click \
-                 leads to the layer.",
+                 leads to the layer.{}",
                 self.standard.running,
-                percent(self.standard.tolerance)
+                percent(self.standard.tolerance),
+                match shape.heads / shape.key_value_heads.max(1) {
+                    0 | 1 => String::new(),
+                    shared => format!(
+                        " Query heads 0 to {} share a key-value head, and so on: its cache is freed if one candidate is accepted for all of \
+                         them.",
+                        shared - 1
+                    ),
+                }
             ),
             x: "query head".to_string(),
             y: "layer".to_string(),

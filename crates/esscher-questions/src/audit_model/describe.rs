@@ -43,6 +43,7 @@ impl ModelPlan {
         if !also.is_empty() {
             blocks.push(Block::Prose(also.trim_start().to_string()));
         }
+        blocks.push(glossary(self.shape().order));
         let cache = vec![
             Block::Figure(self.bytes_figure()),
             Block::Prose(
@@ -111,7 +112,7 @@ impl ModelPlan {
     fn method(&self, losses: &Losses) -> Vec<Block> {
         let (all, some): (Vec<usize>, Vec<usize>) =
             (0..self.assignments.len()).partition(|number| self.is_everywhere(*number));
-        let mut blocks = vec![glossary(self.shape().order), self.facts()];
+        let mut blocks = vec![self.facts()];
         for (id, what, numbers) in [
             ("assignments", "Which heads are replaced", some),
             (

@@ -182,15 +182,17 @@ fn joined(found: &AuditFound, outcome: Option<headline::Outcome>, documents: Vec
     sections.insert(method, use_of_it(found, outcome));
     // Both runs explain the same words.
     let mut told = false;
-    for section in sections.iter_mut().skip(method) {
+    let mut is_new = |block: &Block| {
+        let is_glossary = matches!(block, Block::Folded { id, .. } if id == GLOSSARY);
+        let again = is_glossary && told;
+        told |= is_glossary;
+        !again
+    };
+    for section in &mut sections {
+        section.blocks.retain(&mut is_new);
         for block in &mut section.blocks {
             if let Block::Folded { blocks, .. } = block {
-                blocks.retain(|block| {
-                    let glossary = matches!(block, Block::Folded { id, .. } if id == GLOSSARY);
-                    let again = glossary && told;
-                    told |= glossary;
-                    !again
-                });
+                blocks.retain(&mut is_new);
             }
         }
     }

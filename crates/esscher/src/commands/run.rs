@@ -7,7 +7,7 @@ use crate::opening::{in_browser, present};
 use crate::output::{answer, path, say, say_json, shown};
 use crate::terminal::{Terminal, fitted, wrapped};
 use esscher_lab::{ErrorKind, Experiment, Outcome, RunFolder, Share};
-use esscher_questions::{Download, Planned, conduct};
+use esscher_questions::{Download, Planned, conduct, questions};
 use esscher_report::Document;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -68,6 +68,14 @@ fn into_folder(
     arguments: &RunArguments,
     (share, ending): (Share, String),
 ) -> Result<(Planned, RunFolder, Outcome), Trouble> {
+    let name = file.to_str().unwrap_or_default();
+    if !file.exists() && questions().iter().any(|question| question.name == name) {
+        let message = format!("there is no file `{name}`, but a question of this name");
+        let hint = format!(
+            "`esscher example {name} > {name}.toml` writes a file to start from, `esscher run {name}.toml` runs it"
+        );
+        return Err(Trouble::with_hint(ErrorKind::File, message, hint));
+    }
     let (asked, sources) = (conduct::read_file(file, settings(common, arguments.seed)?)?, sources(common));
     asked.fetch(&sources)?;
     let planned = asked.plan(&sources)?;
