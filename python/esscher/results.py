@@ -181,5 +181,6 @@ def _optional(module: str, extra: str) -> Any:
     """Imports a module of an optional extra, or says how to install it."""
     try:
         return importlib.import_module(module)
-    except ImportError as error:
-        raise ImportError(f"{module.partition('.')[0]} is not installed: pip install esscher[{extra}]") from error
+    except ImportError:
+        name = module.partition(".")[0]
+        raise ImportError(f"{name} is not installed: pip install {name}, or the extra [{extra}] of esscher") from None

@@ -127,12 +127,17 @@ class Reproduction(Results):
 
     def __init__(self, findings: Iterable[dict[str, Any]], report: Path, left_out: Iterable[str] = ()) -> None:
         rows = list(findings)
-        names = ("claim", "verdict", "reason", "title", "folder")
+        names = ("claim", "verdict", "number", "meaning", "reason", "title", "folder")
         columns = {name: [row[name] for row in rows] for name in names}
         self.left_out = list(left_out)
         others = [f"left out, as their folders hold other runs: {', '.join(self.left_out)}"] if self.left_out else []
         super().__init__(columns, title="The claims of the paper", notes=[f"report: {report}", *others])
         self.report = report
+
+    def __repr__(self) -> str:
+        widest = max((len(row["claim"]) for row in self), default=0)
+        lines = [f"{row['verdict']}  {row['claim']:<{widest}}  {row['number']} {row['meaning']}" for row in self]
+        return "\n".join([self.title, *lines, *self.notes])
 
 
 def run(

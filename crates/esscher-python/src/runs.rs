@@ -345,7 +345,7 @@ impl Watcher for Watching<'_> {
 /// How a claim fared, as Python reads it.
 fn finding<'py>(py: Python<'py>, found: &Finding) -> PyResult<Bound<'py, PyDict>> {
     Ok(dictionary!(py, claim: found.claim.name, title: found.claim.title, statement: found.claim.statement,
-        verdict: verdict_word(found.verdict); found => reason, folder))
+        verdict: verdict_word(found.verdict); found => number, meaning, reason, folder))
 }
 
 /// The columns of a table: arrays of numbers, lists of texts; missing numbers are NaN, missing texts None.

@@ -112,7 +112,7 @@ impl Trouble {
         };
         match (error.kind(), argument.and_then(|argument| argument.split(' ').next())) {
             (Parsed::MissingRequiredArgument, Some(option)) if option.starts_with("--") => {
-                let hint = "`--help` behind the command shows examples";
+                let hint = words::example_of(option);
                 return Trouble::with_hint(ErrorKind::Usage, format!("{option} is missing"), hint);
             }
             (Parsed::UnknownArgument, Some(word)) => {

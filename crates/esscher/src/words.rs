@@ -57,6 +57,17 @@ pub(crate) fn instead_of(word: &str) -> String {
     }
 }
 
+/// What to do about an option that is missing.
+pub(crate) fn example_of(option: &str) -> String {
+    let example = match option {
+        "--tokens" => "--tokens gaussian:2",
+        "--query" => "--query 0.5,-1",
+        "--tolerance" => "--tolerance 0.01",
+        _ => return "`--help` behind the command shows examples".to_string(),
+    };
+    format!("for example `{example}`; `--help` behind the command shows more")
+}
+
 /// What to write instead of an argument that stands where there is none.
 pub(crate) fn instead_of_argument(word: &str) -> Option<String> {
     if word.parse::<f64>().is_ok() {

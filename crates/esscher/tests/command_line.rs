@@ -585,7 +585,7 @@ fn what_was_nearly_right_is_told_what_is_right() {
             "write its parts: '{family = \"mixture\", dimension = 2, component = ",
         ),
         ("attend --tokens gaussian --query 1", "write its dimension, too: gaussian:4"),
-        ("attend --tokens gaussian:1", "`--help` behind the command shows examples"),
+        ("attend --tokens gaussian:1", "for example `--query 0.5,-1`"),
     ] {
         let told = refuse(place.path(), &line.split(' ').collect::<Vec<_>>(), 2);
         assert!(told.contains(hint), "{told}");

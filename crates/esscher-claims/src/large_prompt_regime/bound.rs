@@ -172,7 +172,7 @@ fn found(
         ),
         number: when_long,
         meaning: format!(
-            "of its bound is what an error reaches at most, from {} tokens on",
+            "of the bound is the most that an error reaches from {} tokens on",
             grouped(LONG as i64)
         ),
         told,

@@ -88,7 +88,7 @@ fn judge(result: &Table, judging: &mut Judging) -> Result<Found, Failure> {
             two_figures(excess.value)
         ),
         number: distance,
-        meaning: format!("away from where the infinite prompt ends, training at {long} stops ({before} at {short}), with the same risk"),
+        meaning: format!("is how far from the infinite prompt’s end training stops at {long} (at {short}: {before}), with the same risk"),
         told: format!("Exact. {}.", sentences.join(". ")),
         main: Some(panels_over_time(
             &rows,

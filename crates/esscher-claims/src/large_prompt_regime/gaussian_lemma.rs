@@ -85,7 +85,7 @@ fn judge(result: &Table, judging: &mut Judging) -> Result<Found, Failure> {
             at_least_percent(residual)
         ),
         number: format!("{digits} digits"),
-        meaning: "at least, to which softmax on an infinite prompt of normal tokens is an affine map"
+        meaning: "of agreement with an affine map, at least, on infinite prompts of normal tokens"
             .to_string(),
         told,
         main: Some(Block::Figure(gains(&rows))),

@@ -125,7 +125,7 @@ fn judge(result: &Table, judging: &mut Judging) -> Result<Found, Failure> {
         ),
         number: format!("{} tokens", tokens(hardest)),
         meaning: format!(
-            "the length that the search finds for an excess risk of {} in {} dimensions",
+            "suffice for an excess risk of {} in {} dimensions",
             hardest.excess, hardest.dimension
         ),
         told,

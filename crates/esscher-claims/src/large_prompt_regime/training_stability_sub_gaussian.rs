@@ -125,7 +125,7 @@ fn judge(result: &Table, judging: &mut Judging) -> Result<Found, Failure> {
             (100.0 * lowest).floor() / 100.0
         ),
         number: format!("{:.2}", (100.0 * lowest).floor() / 100.0),
-        meaning: "the lowest end of all intervals (jointly 99.9 %) of the exponent with which distances fall (must be above 0.1)".to_string(),
+        meaning: "is the least exponent of the fall that the intervals (jointly 99.9 %) allow; it must be above 0.1".to_string(),
         told: found,
         main: Some(Block::Figure(against_length(&rates))),
         headline: "With two bounded laws, too, longer prompts keep training closer".to_string(),

@@ -75,6 +75,11 @@ impl ModelPlan {
                     .to_string(),
             );
         }
+        notes.push(format!(
+            "Heads were chosen on {}; the model was tested on {}.",
+            self.calibrating.in_words(),
+            self.testing.in_words()
+        ));
         notes.extend(self.caution().map(|caution| format!("**Note:** {}.", literal(caution))));
         notes
     }

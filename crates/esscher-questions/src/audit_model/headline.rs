@@ -224,7 +224,7 @@ impl ModelPlan {
         };
         let how = match self.how(one) {
             " offline" => {
-                ", replaced offline, by what is made from their whole cache and so saves no memory,"
+                " replaced offline, by what is made anew from their whole cache (not what would be deployed),"
             }
             _ => "",
         };

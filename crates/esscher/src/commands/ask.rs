@@ -5,7 +5,7 @@ use crate::arguments::Common;
 use crate::ending::{Ending, Trouble};
 use crate::output::{say, say_json, tell};
 use crate::progress::Progress;
-use crate::question_arguments;
+use crate::{question_arguments, words};
 use clap::ArgMatches;
 use esscher_lab::ErrorKind;
 use esscher_lab::specification::{Mistake, Problem, Written};
@@ -138,11 +138,9 @@ pub(super) fn in_options(mistake: Mistake) -> Trouble {
         (Problem::Missing, false) => format!("--{option}: key {name} is missing"),
         (Problem::Wrong(message), false) => format!("--{option}: key {name}: {message}"),
     };
-    let examples = || {
-        matches!(mistake.problem, Problem::Missing)
-            .then(|| "`--help` behind the command shows examples".to_string())
-    };
-    Trouble::Request { kind: ErrorKind::Usage, message, hint: mistake.hint.clone().or_else(examples) }
+    let example =
+        || matches!(mistake.problem, Problem::Missing).then(|| words::example_of(&format!("--{option}")));
+    Trouble::Request { kind: ErrorKind::Usage, message, hint: mistake.hint.clone().or_else(example) }
 }
 
 /// The same for a mistake that was found in what the options became, which has no place in a file.

@@ -120,7 +120,9 @@ pub(super) fn plan(common: &Common, file: &Path, arguments: &RunArguments) -> Re
     }
     let seconds: f64 = units.iter().map(|unit| unit.cost).sum();
     say(planned.specification())?;
-    say(format_args!("# {} units, roughly {seconds:.0} seconds on one core", units.len()))?;
+    let time =
+        if seconds < 1.5 { "about a second".to_string() } else { format!("about {seconds:.0} seconds") };
+    say(format_args!("# {} units, {time} on one core", units.len()))?;
     for (number, unit) in units.iter().enumerate() {
         say(format_args!("# {number:>5}  {}", unit.label))?;
     }
