@@ -186,6 +186,7 @@ def test_a_claim_is_measured_and_judged(tmp_path: Path) -> None:
     found = es.reproduce("gaussian-lemma", out=tmp_path, progress=False)
     assert found["claim"].tolist() == ["gaussian-lemma"]
     assert found["verdict"].tolist() == ["holds"]
+    assert str(found).splitlines()[1].startswith("holds  gaussian-lemma  10 digits of agreement with an affine map")
     assert found.report == tmp_path / "reproduce" / "report.html"
     assert found.report.exists()
     run = es.read_run(found["folder"][0])
