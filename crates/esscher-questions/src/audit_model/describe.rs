@@ -38,12 +38,20 @@ impl ModelPlan {
         let mut blocks = vec![Block::Lead(self.lead(losses))];
         blocks.extend(self.notes().into_iter().map(Block::Prose));
         blocks.extend(self.beside_controls(losses));
-        blocks.push(Block::Figure(self.figure(losses)));
+        let all = Block::Figure(self.figure(losses));
+        let deployed = self.deployed_figure(losses).map(Block::Figure);
+        let (first, folded) = deployed.map_or((all.clone(), None), |deployed| (deployed, Some(all)));
+        blocks.push(first);
         let also = self.also(losses);
         if !also.is_empty() {
             blocks.push(Block::Prose(also.trim_start().to_string()));
         }
         blocks.push(glossary(self.shape().order));
+        blocks.extend(folded.map(|all| Block::Folded {
+            id: "every".to_string(),
+            title: "Every assignment, also of all heads at once, against the cache".to_string(),
+            blocks: vec![all],
+        }));
         let cache = vec![
             Block::Figure(self.bytes_figure()),
             Block::Prose(

@@ -35,6 +35,52 @@ fn group(role: &Role) -> Option<(&'static str, usize)> {
 }
 
 impl ModelPlan {
+    /// What would be deployed beside its controls, if key-value heads were accepted: in the figure of everything they lie close together.
+    pub(super) fn deployed_figure(&self, losses: &Losses) -> Option<Figure> {
+        let groups = self.groups().filter(|_| self.shape().order == Order::Causal)?;
+        let accepted = losses.paired_difference(groups.accepted).filter(|cost| cost.high.is_finite())?;
+        let names = [
+            ("accepted key-value heads", 0),
+            ("the same, nothing for their middles", 1),
+            ("as many random ones", GREY),
+        ];
+        let place = |role: &Role| match role {
+            Role::AcceptedGroups => Some(0),
+            Role::AcceptedGroupsDropped => Some(1),
+            Role::RandomGroups { .. } => Some(2),
+            _ => None,
+        };
+        let mut series = names.map(|(name, colour)| Series {
+            name: name.to_string(),
+            mark: Mark::Dots,
+            colour,
+            points: Vec::new(),
+        });
+        for (number, named) in self.assignments.iter().enumerate() {
+            let cost = losses.paired_difference(number).filter(|cost| cost.mean.is_finite());
+            if let (Some(place), Some(cost)) = (place(&named.role), cost) {
+                let share = self.cache_share(named, self.length);
+                let error = cost.standard_error.unwrap_or(0.0);
+                series[place].points.push(Point::with_error(share, cost.mean, error));
+            }
+        }
+        let series: Vec<Series> = series.into_iter().filter(|one| !one.points.is_empty()).collect();
+        let band = no_measurable_loss(&accepted, &series);
+        Some(Figure {
+            id: "deployed".to_string(),
+            title: self.figure_title(losses),
+            caption: format!(
+                "Each dot is the model with so many key-value heads replaced, at {} tokens of text that chose nothing; bars are one \
+                 standard error over texts, and the grey band is what they cannot tell from no loss for the accepted ones. Random heads \
+                 get the same replacements.",
+                self.length
+            ),
+            x: Axis::linear("cache that is left, share of exact attention’s"),
+            y: Axis::linear("loss added to exact attention’s, nats per token"),
+            series: [band].into_iter().chain(series).collect(),
+        })
+    }
+
     pub(super) fn figure(&self, losses: &Losses) -> Figure {
         let causal = self.shape().order == Order::Causal;
         let mut series: Vec<Series> = Vec::new();
@@ -59,7 +105,10 @@ impl ModelPlan {
                 None => series.push(Series { name, mark: Mark::Dots, colour, points: vec![point] }),
             }
         }
-        let title = self.figure_title(losses);
+        let title = match self.groups() {
+            Some(_) if causal => "The loss of every assignment, against the bytes of the cache".to_string(),
+            _ => self.figure_title(losses),
+        };
         // Below all dots: what these texts cannot measure.
         let first = self.comparisons().into_iter().next();
         let reach = first.and_then(|one| Some((one.accepted, losses.paired_difference(one.accepted)?)));
@@ -78,6 +127,12 @@ impl ModelPlan {
             }
             false => "",
         };
+        let offline = match causal && self.assignments.iter().any(|one| one.running == Running::Offline) {
+            true => {
+                " What runs offline stands at the bytes of what replaces it, though it needs the whole cache."
+            }
+            false => "",
+        };
         let missing = match failed {
             0 => String::new(),
             failed => format!(" Not shown: {failed} whose loss is not finite on some text."),
@@ -91,7 +146,7 @@ impl ModelPlan {
             title,
             caption: format!(
                 "Each dot is the model with some heads replaced, at {} tokens of text that calibrated nothing; bars are one standard \
-                 error over texts. Down and to the left is better.{controls}{band_in_words}{missing}",
+                 error over texts. Down and to the left is better.{controls}{offline}{band_in_words}{missing}",
                 self.length
             ),
             x: Axis::from_zero("cache that is left, share of exact attention’s"),
