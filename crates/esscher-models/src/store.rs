@@ -101,6 +101,10 @@ impl ModelStore {
             return Err(ModelError::unknown("model", given, &names, &format!("; {READABLE}")));
         }
         if !path.exists() && looks_like_a_hub_name(given) {
+            if let Some(model) = given.rsplit('/').next().and_then(|name| self.named(name)) {
+                let hint = format!("did you mean `{}`, which has that name here?", model.name);
+                return Err(ModelError::Unknown { what: "model", name: given.to_string(), hint });
+            }
             return Err(ModelError::HubName { name: given.to_string() });
         }
         let format = inspect(&path)?;

@@ -423,11 +423,8 @@ fn a_path_or_name_that_leads_nowhere_says_what_was_meant() {
     let (sentence, hint) = told("tinny");
     assert_eq!((sentence.as_str(), hint.as_str()), ("there is no model `tinny`", "did you mean `tiny`?"));
     let (_, hint) = told("gpt");
-    assert!(
-        hint.starts_with("the models are tiny, small, wheel, tiny-random; checkpoints of Llama's"),
-        "{hint}"
-    );
-    assert!(hint.contains("dumps of queries, keys and values"), "{hint}");
+    assert!(hint.starts_with("the models are tiny, small, wheel, tiny-random; files of Llama's"), "{hint}");
+    assert!(hint.contains("record the heads in Python with `esscher.recording`"), "{hint}");
     let (sentence, _) = told(&"é".repeat(5000));
     assert_eq!(sentence, format!("there is no model `{}…`", "é".repeat(200)));
     let (sentence, _) = told("no/such.gguf");

@@ -961,7 +961,10 @@ fn the_model_writes_with_exact_attention_and_with_what_is_named() {
     let sections = planned.sections(&result).unwrap();
     assert_eq!(sections[1].title, "The same text, continued");
     let Block::Prose(told) = &sections[1].blocks[0] else { panic!() };
-    assert!(told.contains(" so many are the same: ") && told.ends_with(" for `all dropped`."), "{told}");
+    assert!(
+        told.contains(" identical to those of exact attention: ") && told.ends_with(" for `all dropped`."),
+        "{told}"
+    );
     let half = changed(&result, &|row| {
         (!row.integer("position").is_ok_and(|position| position == 95)).then_some(false)
     });

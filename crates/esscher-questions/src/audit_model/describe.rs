@@ -83,11 +83,14 @@ impl ModelPlan {
                     .to_string(),
             );
         }
-        notes.push(format!(
-            "Heads were chosen on {}; the model was tested on {}.",
-            self.calibrating.in_words(),
-            self.testing.in_words()
-        ));
+        let (chosen, tested) = (self.calibrating.in_words(), self.testing.in_words());
+        // A text that is divided is named once.
+        notes.push(match (chosen.split_once(" of "), tested.split_once(" of ")) {
+            (Some((first, text)), Some((last, same))) if text == same => {
+                format!("Of {text}, heads were chosen on {first}, and the model was tested on {last}.")
+            }
+            _ => format!("Heads were chosen on {chosen}; the model was tested on {tested}."),
+        });
         notes.extend(self.caution().map(|caution| format!("**Note:** {}.", literal(caution))));
         notes
     }

@@ -37,8 +37,8 @@ impl ModelPlan {
             lines.push((literal(role), format!("{}{end}", decoded(&tokens))));
         }
         let lead = format!(
-            "After {} tokens of the first test text the model writes {} more, the likeliest each time. Before the first that differs from \
-             exact attention’s, so many are the same: {}.",
+            "After {} tokens of the first test text the model writes {} more, the likeliest each time. The first of these are identical to \
+             those of exact attention: {}.",
             prompt.len(),
             self.written,
             same.join(", ")
