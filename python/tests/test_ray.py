@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -56,6 +57,10 @@ def identity(folder: Path) -> tuple[bytes, bytes]:
     return (folder / "spec.toml").read_bytes(), (folder / "result.parquet").read_bytes()
 
 
+class UndisturbedError(AssertionError):
+    """A run that ended well before its disturbance could come: a node that was just added may get no work in time."""
+
+
 class Driver:
     """The command `python -m esscher.ray` as a process of its own."""
 
@@ -77,7 +82,9 @@ class Driver:
         """Waits until something is so while the run goes on; what it is."""
         end = time.monotonic() + 120
         while not (found := condition()):
-            assert self.process.poll() is None, f"ended early: {self.errors.read_text()}"
+            if self.process.poll() is not None:
+                kind = UndisturbedError if self.process.returncode == 0 else AssertionError
+                raise kind(f"ended early: {self.errors.read_text()}")
             assert time.monotonic() < end, f"waited in vain: {self.errors.read_text()}"
             time.sleep(0.005)
         assert not (self.folder / "result.parquet").exists(), "this is not mid-run"
@@ -127,6 +134,8 @@ def test_two_nodes_make_the_bytes_of_a_local_run(
     assert driver.errors.read_text() == ""
 
 
+# What Ray says of a failure of its own.
+RAYS_OWN = "You have likely discovered a bug in Ray"
 RETRIED = "its worker died and it is computed again"
 ATTEMPTS = 5
 """A kill may hit the moment between two units, where nothing is computed again: then the whole run is tried anew."""
@@ -159,7 +168,10 @@ def test_a_removed_node_loses_nothing(
 ) -> None:
     for attempt in range(ATTEMPTS):
         driver = Driver(cluster, specification, tmp_path / str(attempt))
-        driver.wait_until(lambda driver=driver: driver.done() >= 2 and workers(cluster.second))
+        try:
+            driver.wait_until(lambda driver=driver: driver.done() >= 2 and workers(cluster.second))
+        except UndisturbedError:
+            continue
         cluster.remove_node(cluster.second, allow_graceful=False)
         try:
             assert driver.done() < UNITS - 1
@@ -171,16 +183,23 @@ def test_a_removed_node_loses_nothing(
         assert sessions(driver.folder)[0]["units"] == UNITS
         if RETRIED in driver.errors.read_text():
             return
-    pytest.fail(f"no removal hit a running unit in {ATTEMPTS} runs")
+    # Ray may give a node that was just added no work for as long as a run lasts: then nothing was tested.
+    pytest.skip(f"no removal hit a running unit in {ATTEMPTS} runs")
 
 
 def test_stopped_and_killed_drivers_are_resumed(
     cluster: Any, specification: Path, tmp_path: Path, undisturbed: tuple[bytes, bytes]
 ) -> None:
-    driver = Driver(cluster, specification, tmp_path)
-    driver.wait_until(lambda: driver.done() >= 2)
-    driver.process.send_signal(signal.SIGINT)
-    driver.process.communicate(timeout=60)
+    for attempt in range(ATTEMPTS):
+        folder = tmp_path / str(attempt)
+        driver = Driver(cluster, specification, folder)
+        driver.wait_until(lambda driver=driver: driver.done() >= 2)
+        driver.process.send_signal(signal.SIGINT)
+        driver.process.communicate(timeout=60)
+        if RAYS_OWN not in driver.errors.read_text():
+            break
+        # Seen once in some hundred runs: Ray's own process fails while its tasks are cancelled.
+        warnings.warn(f"Ray failed while a driver stopped, attempt {attempt}", stacklevel=1)
     assert driver.process.returncode == 130, driver.errors.read_text()
     assert "stopped; the same command goes on from here" in driver.errors.read_text()
     stopped = driver.done()
@@ -191,21 +210,21 @@ def test_stopped_and_killed_drivers_are_resumed(
         assert time.monotonic() < end
         time.sleep(0.05)
 
-    driver = Driver(cluster, specification, tmp_path)
+    driver = Driver(cluster, specification, folder)
     driver.wait_until(lambda: driver.done() >= stopped + 2)
     driver.process.kill()
     driver.process.communicate(timeout=60)
     killed = driver.done()
     assert stopped + 2 <= killed < UNITS
 
-    resumed = Driver(cluster, specification, tmp_path)
+    resumed = Driver(cluster, specification, folder)
     resumed.finish()
     assert identity(resumed.folder) == undisturbed
     history = sessions(resumed.folder)
     assert [session["units"] for session in history] == [stopped, None, UNITS - killed]
     assert history[1]["ended"] is None
     # A finished run is read, not computed.
-    Driver(cluster, specification, tmp_path).finish()
+    Driver(cluster, specification, folder).finish()
     assert len(sessions(resumed.folder)) == 3
 
 
