@@ -198,7 +198,7 @@ def test_stopped_and_killed_drivers_are_resumed(
         driver.process.communicate(timeout=60)
         if RAYS_OWN not in driver.errors.read_text():
             break
-        # Seen once in some hundred runs: Ray's own process fails while its tasks are cancelled.
+        # Seen once: Ray's own process fails while its tasks are cancelled.
         warnings.warn(f"Ray failed while a driver stopped, attempt {attempt}", stacklevel=1)
     assert driver.process.returncode == 130, driver.errors.read_text()
     assert "stopped; the same command goes on from here" in driver.errors.read_text()

@@ -198,7 +198,7 @@ fn summary(judged: &[Judged<'_>]) -> String {
         "On long prompts of normal (Gaussian) tokens, softmax attention becomes linear attention: so Boursier and Boyer prove \
          ([arXiv 2512.11784](https://arxiv.org/abs/2512.11784)). Here their claims, and some of our own, are held against \
          numbers: **of {} {}**, in the cases that were computed. Most are theorems: what is tested is that no number contradicts them, by \
-         criteria that were written down before the runs. Averages over normal tokens are integrals, for up to $10^{{12}}$ tokens; other \
+         the criterion that stands with each. Averages over normal tokens are integrals, for up to $10^{{12}}$ tokens; other \
          tokens are drawn at random, and their numbers have standard errors.",
         if judged.len() == 1 { "1 claim".to_string() } else { format!("{} claims", judged.len()) },
         counted.join(", ")
