@@ -100,8 +100,8 @@ pub(super) fn difference_or(
 /// A divergence that is a difference of numbers of this size; one that their rounding made negative is zero.
 ///
 /// # Errors
-/// [`Error::Overflow`], and [`Error::Cancelled`] where rounding may have taken the difference, or where it is further below zero than
-/// rounding goes: then the numbers themselves are not as exact as their size says.
+/// [`Error::Overflow`], and [`Error::Cancelled`] where rounding may have taken the difference. One further below zero than rounding goes
+/// is handed out: the law is none, which [`check_laws`](super::laws::check_laws) tells.
 pub(super) fn of_difference(difference: f64, size: f64) -> Result<f64> {
     const WHAT: &str = "the divergence of the tilt";
     /// e to a divergence is a number of tokens, of which so many digits are enough.
@@ -109,10 +109,10 @@ pub(super) fn of_difference(difference: f64, size: f64) -> Result<f64> {
     const RELATIVE: f64 = 1e-3;
     let difference = check::finite_number(WHAT, difference)?;
     let rounding = 4.0 * f64::EPSILON * size;
-    if rounding > ABSOLUTE.max(RELATIVE * difference.abs()) || -difference > ABSOLUTE.max(rounding) {
+    if rounding > ABSOLUTE.max(RELATIVE * difference.abs()) {
         return Err(Error::Cancelled { what: WHAT });
     }
-    Ok(difference.max(0.0))
+    Ok(if -difference <= rounding { difference.max(0.0) } else { difference })
 }
 
 /// Σ |θᵢ mᵢ|, as large as what is added up in ⟨θ, m⟩.

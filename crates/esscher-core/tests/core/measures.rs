@@ -688,6 +688,9 @@ fn divergences_of_tilted_laws_are_right_or_refused() {
             Err(error) => assert!(!is_known && matches!(error, Error::Cancelled { .. }), "{tilt}: {error}"),
         }
     }
+    // What is no law is not hidden: its divergence is handed out as it is.
+    let wrong = Custom::new(1, |tilt: &[f64]| -0.5 * tilt[0] * tilt[0]).unwrap();
+    assert!((wrong.tilt_divergence(&[1.0]).unwrap() + 0.5).abs() < 1e-9);
     // Gains of ±10¹⁶ cancel: the difference is −1, and neither that nor 0 may be handed out.
     let far = Custom::new(2, |tilt: &[f64]| {
         1e16 * (tilt[0] + tilt[1]) + 0.5 * (tilt[0] * tilt[0] + tilt[1] * tilt[1])
